@@ -1,0 +1,1 @@
+"""What each engine prints and how its processes are named: tables, no logic."""

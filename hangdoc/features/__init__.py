@@ -1,0 +1,1 @@
+"""Arithmetic and graphs over a trace; pure."""

@@ -1,0 +1,1 @@
+"""The medicine: one public module is one hypothesis."""

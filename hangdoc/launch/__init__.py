@@ -1,0 +1,1 @@
+"""The patient: which processes belong to one launch."""

@@ -1,0 +1,1 @@
+"""Log bytes in, events out."""

@@ -1,0 +1,1 @@
+"""The nouns: frozen records that import nothing of hangdoc but errors."""

@@ -1,0 +1,150 @@
+"""The diagnosis: verdict, grade, phase, culprits, and every hypothesis with its evidence."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from hangdoc.model.fd import FdKind
+from hangdoc.model.log import Phase
+from hangdoc.model.process import EngineName, Role
+from hangdoc.model.reading import Reason
+
+Verdict: TypeAlias = Literal["busy-wait", "blocked", "slow-start", "crashed", "healthy", "hung", "undetermined"]
+Grade: TypeAlias = Literal["confirmed", "likely", "undetermined", "ruled-out"]
+TargetKind: TypeAlias = Literal["live", "log", "trace"]
+OutputState: TypeAlias = Literal["flushed", "held-back", "nothing-written", "pipe-full", "unknown"]
+
+HANG_VERDICTS: frozenset[Verdict] = frozenset({"busy-wait", "blocked", "hung", "crashed"})
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """What was looked at."""
+
+    kind: TargetKind
+    pid: int | None
+    host: str | None
+    engine: EngineName
+    engine_version: str | None
+
+
+class Culprit(Struct, frozen=True, kw_only=True):
+    """Who has to move. pid is None for somebody who is not there at all (an absent node)."""
+
+    pid: int | None
+    start_ticks: int | None
+    tid: int | None
+    role: Role
+    rank: dict[str, int]
+    outside: bool = False
+    reason: str
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """One hypothesis after weighing."""
+
+    id: str
+    name: str
+    verdict: Verdict
+    grade: Grade
+    for_: tuple[str, ...]
+    against: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+class WaitEnd(Struct, frozen=True, kw_only=True):
+    """One end of a wait: a thread of a process."""
+
+    pid: int
+    tid: int | None
+
+
+class Wait(Struct, frozen=True, kw_only=True):
+    """Who waits for whom, through what."""
+
+    from_: WaitEnd
+    to: WaitEnd
+    through: str
+    detail: str
+
+
+class NextStep(Struct, frozen=True, kw_only=True):
+    """What to do now; playbook: its file name without the ending."""
+
+    playbook: str
+    action: str
+
+
+class Output(Struct, frozen=True, kw_only=True):
+    """The flush state of one output descriptor."""
+
+    pid: int
+    fd: int
+    path: str | None
+    kind: FdKind
+    state: OutputState
+    hidden_bytes: int | None
+    hidden_tail: str | None
+    silent_s: float | None
+
+
+class GpuUse(Struct, frozen=True, kw_only=True):
+    """One process's memory on one GPU."""
+
+    pid: int
+    used_bytes: int | None
+
+
+class GpuState(Struct, frozen=True, kw_only=True):
+    """One GPU."""
+
+    index: int
+    name: str
+    used_bytes: int | None
+    util_ratio: float | None
+    power_w: float | None
+    processes: tuple[GpuUse, ...] | None
+
+
+class MissingReading(Struct, frozen=True, kw_only=True):
+    """A reading that was not to be had."""
+
+    probe: str
+    pid: int | None
+    reason: Reason
+    detail: str
+    remedy: str
+
+
+class ProcessState(Struct, frozen=True, kw_only=True):
+    """One member at the end of the observation."""
+
+    pid: int
+    start_ticks: int
+    role: Role
+    rank: dict[str, int]
+    state: str | None
+    phase: Phase
+    cpu_ratio: float | None
+    demand_ratio: float | None
+
+
+class Diagnosis(Struct, frozen=True, kw_only=True):
+    """The whole answer; report.document turns it into the JSON of the contract."""
+
+    taken_wall_ns: int
+    target: Target
+    verdict: Verdict
+    grade: Grade
+    phase: Phase
+    headline: str
+    culprits: tuple[Culprit, ...]
+    hypotheses: tuple[Finding, ...]
+    waits: tuple[Wait, ...]
+    next_steps: tuple[NextStep, ...]
+    outputs: tuple[Output, ...]
+    gpus: tuple[GpuState, ...] | None
+    missing: tuple[MissingReading, ...]
+    window_s: float
+    processes: tuple[ProcessState, ...]

@@ -1,0 +1,50 @@
+"""One moment of the launch: the roster and every probe's samples."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from hangdoc.model.fd import OpenFiles
+from hangdoc.model.gpu import Gpus
+from hangdoc.model.log import LogTail
+from hangdoc.model.process import Process, ProcessKey
+from hangdoc.model.reading import Known, Missing
+from hangdoc.model.stack import Stacks
+from hangdoc.model.thread import CpuUse, Progress, Waits
+
+
+class Plain(Struct, frozen=True, tag="plain"):
+    """A reading of a probe that hangdoc itself has no record for (a third party's)."""
+
+    values: dict[str, str | int | float | bool | None]
+
+
+Payload: TypeAlias = CpuUse | Progress | OpenFiles | Waits | Stacks | Gpus | LogTail | Plain
+
+
+class Sample(Struct, frozen=True, kw_only=True):
+    """One probe's reading of one process, or of the host (process None), at one time.
+
+    taken_ns: CLOCK_BOOTTIME at the reading.
+    """
+
+    probe: str
+    process: ProcessKey | None
+    taken_ns: int
+    reading: Known[Payload] | Missing
+
+
+class Snapshot(Struct, frozen=True, kw_only=True):
+    """One round of sampling.
+
+    at_ns: CLOCK_BOOTTIME at the start of the round, the clock start_ticks counts on; wall_ns: the same moment in
+    Unix time; processes: the members alive (or zombies) at that moment, sorted by key.
+    """
+
+    index: int
+    at_ns: int
+    wall_ns: int
+    processes: tuple[Process, ...]
+    samples: tuple[Sample, ...]

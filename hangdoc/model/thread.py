@@ -1,0 +1,110 @@
+"""Threads as the kernel accounts for them: clocks, state, the system call they wait in."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from hangdoc.model.reading import Reading
+
+
+class ThreadClock(Struct, frozen=True, array_like=True):
+    """/proc/PID/task/TID/schedstat: time on a CPU, time waiting for one, and time slices run; totals."""
+
+    tid: int
+    run_ns: int
+    wait_ns: int
+    slices: int
+
+
+class ThreadState(Struct, frozen=True, array_like=True):
+    """/proc/PID/task/TID/stat and the context switches of its status file; totals since the thread began."""
+
+    tid: int
+    name: str
+    state: str
+    utime_ticks: int
+    stime_ticks: int
+    minor_faults: int
+    major_faults: int
+    voluntary_switches: Reading[int]
+    involuntary_switches: Reading[int]
+
+
+class ProcessStat(Struct, frozen=True, array_like=True):
+    """/proc/PID/stat: the process's totals; a zombie has state "Z" and no threads left to read."""
+
+    state: str
+    ppid: int
+    utime_ticks: int
+    stime_ticks: int
+    minor_faults: int
+    major_faults: int
+    threads: int
+    rss_bytes: int
+
+
+class CpuUse(Struct, frozen=True, tag="cpu"):
+    """The cpu probe's reading of one process.
+
+    clocks: one entry a thread; Missing where the kernel keeps no schedstat.
+    states: of the main thread and of those threads whose clock moved (or all, in a thorough round).
+    """
+
+    stat: ProcessStat
+    clocks: Reading[tuple[ThreadClock, ...]]
+    states: tuple[ThreadState, ...]
+
+
+class SystemCall(Struct, frozen=True, array_like=True):
+    """/proc/PID/task/TID/syscall of a thread that is inside the kernel; number -1: not in a system call."""
+
+    number: int
+    args: tuple[int, ...]
+
+
+class ThreadWait(Struct, frozen=True, array_like=True):
+    """What a thread waits in.
+
+    state: R, S, D, T, t, Z ...; system_call: Missing when denied; a running thread has Known(None).
+    wait_channel: the kernel function it sleeps in, Known("") when it runs; the kernel answers "0" for "denied",
+    which is Missing here.
+    """
+
+    tid: int
+    state: str
+    system_call: Reading[SystemCall | None]
+    wait_channel: Reading[str]
+
+
+class Waits(Struct, frozen=True, tag="waits"):
+    """The futex probe's reading of one process.
+
+    machine: platform.machine() of the target, because system-call numbers depend on it ("x86_64", "aarch64").
+    tracer_pid: TracerPid of the main thread; 0 means nobody traces it.
+    """
+
+    machine: str
+    tracer_pid: int
+    threads: tuple[ThreadWait, ...]
+
+
+class ProcessIo(Struct, frozen=True, array_like=True):
+    """/proc/PID/io: totals over all threads, dead ones included. recv and send are not counted in rchar and wchar."""
+
+    rchar_bytes: int
+    wchar_bytes: int
+    read_calls: int
+    write_calls: int
+    read_bytes: int
+    write_bytes: int
+
+
+class Progress(Struct, frozen=True, tag="progress"):
+    """The progress probe's reading of one process: what moves when work is done."""
+
+    io: Reading[ProcessIo]
+    rss_bytes: int
+    minor_faults: int
+    major_faults: int
+    child_minor_faults: int
+    child_cpu_ticks: int

@@ -1,0 +1,1 @@
+"""Bytes of /proc in, records out; opens nothing."""

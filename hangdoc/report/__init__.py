@@ -1,0 +1,1 @@
+"""Words: terminal, JSON document."""

@@ -1,0 +1,1 @@
+"""The clock: rounds, deadlines, and a budget for each probe."""

@@ -1,0 +1,72 @@
+"""What a probe is: a module with a PROBE that opens a session on a launch and takes readings round by round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from hangdoc.model.process import Launch, Process
+from hangdoc.model.reading import Reading
+from hangdoc.model.snapshot import Sample
+from hangdoc.model.stack import Stack
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a probe may use.
+
+    proc: the root of the proc file system (a directory of recorded files in tests);
+    intern: takes a stack, returns its number in the trace's table; native: the user asked for native stacks.
+    """
+
+    launch: Launch
+    intern: Callable[[Stack], int]
+    proc: Path = Path("/proc")
+    native: bool = False
+
+
+@dataclass(frozen=True)
+class Round:
+    """One tick of the clock.
+
+    thorough: read everything (the first and every later "deep" round, and the last one of an observation);
+    otherwise only what is cheap.
+    """
+
+    index: int
+    at_ns: int
+    processes: tuple[Process, ...]
+    thorough: bool
+
+
+class Session(Protocol):
+    """An open probe: it may hold descriptors and earlier readings."""
+
+    def take(self, now: Round) -> Iterable[Sample]:
+        """Read every process of the round once; a process that cannot be read gives a Missing sample."""
+
+    def close(self) -> None:
+        """Let go of everything held. Called once, also after a failure."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A probe's description and how to open it.
+
+    every: taken in each Nth round; background: takes longer than a slice may, so it runs beside the clock and its
+    samples join the round in which they arrive; deadline_s: an own limit for one take, after which the round goes on
+    with Missing(timeout); budget_ratio: share of one core it may use on average, beyond which rounds are left out.
+    check: what can be read here, for `hangdoc probes`: Known(sentence) or Missing with a remedy.
+    """
+
+    name: str
+    title: str
+    open: Callable[[Context], Session]
+    check: Callable[[Path], Reading[str]]
+    every: int = 1
+    background: bool = False
+    deadline_s: float = 1.0
+    budget_ratio: float = 0.02
+    reads: tuple[str, ...] = field(default=())

@@ -1,0 +1,1 @@
+"""The trace: the seam between the machine and the reasoning."""

@@ -1,0 +1,1 @@
+"""The playbooks: one Markdown file each, package data."""

@@ -1,0 +1,1 @@
+"""The probes: one public module is one probe."""
