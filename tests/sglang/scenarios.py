@@ -1,0 +1,144 @@
+"""The launches that the tests know: what is wrong with each, how it is brought about and by which signs it has set in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+NEWEST = "0.5.23"
+OLD = "0.5.8"
+
+
+@dataclass(frozen=True)
+class Log:
+    """A regular expression that some text of the server's log matches."""
+
+    pattern: str
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A mark that a process of the launch has set: the rank that turns ill (or waits), or `import.launcher`/`.child`."""
+
+    name: str
+
+
+Sign = Log | Mark
+
+READY = Log(r"The server is fired up and ready to roll!")
+LAUNCHER_IMPORTS = Mark("import.launcher")
+CHILD_IMPORTS = Mark("import.child")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One way to launch the server; `flags` may name {dist_port}, a free port."""
+
+    name: str
+    illness: str
+    ill_when: tuple[Sign, ...]
+    inject: str = ""
+    tp: int = 1
+    ill_rank: int = 0
+    flags: tuple[str, ...] = ()
+    versions: tuple[str, ...] = (NEWEST,)
+    # Over after a while by itself, so it must be looked at as soon as the signs are there.
+    passing: bool = False
+
+
+LIST = (
+    Scenario(
+        "healthy-tp1",
+        "none; on the way the launcher and then its children are seen importing",
+        (READY,),
+        versions=(NEWEST, OLD),
+    ),
+    Scenario("healthy-tp2", "none", (READY,), tp=2),
+    Scenario(
+        "busy-init",
+        "a Python loop in the model's __init__ never ends",
+        (Mark("0"),),
+        inject="busy_init.py",
+        versions=(NEWEST, OLD),
+    ),
+    Scenario(
+        "busy-warmup",
+        "a Python loop in the first forward (the warm-up request) never ends",
+        (Mark("0"),),
+        inject="busy_warmup.py",
+    ),
+    Scenario(
+        "busy-one-rank",
+        "rank 1 loops in the model's __init__, rank 0 has loaded and waits for it in the barrier",
+        (Mark("1"), Log(r"TP0\] Load weight end")),
+        inject="busy_init.py",
+        tp=2,
+        ill_rank=1,
+    ),
+    Scenario(
+        "absent-warmup",
+        "rank 1 stays out of the first forward's collectives, rank 0 waits in one",
+        (Mark("1"), Mark("0")),
+        inject="absent_warmup.py",
+        tp=2,
+        ill_rank=1,
+    ),
+    Scenario(
+        "absent-barrier",
+        "rank 1 never reaches the barrier after the load, rank 0 waits in it",
+        (Mark("1"), Log(r"TP0\] Load weight end")),
+        inject="absent_barrier.py",
+        tp=2,
+        ill_rank=1,
+        versions=(NEWEST, OLD),
+    ),
+    Scenario(
+        "absent-allreduce",
+        "rank 1 stays out of an all_reduce at the end of the load, rank 0 waits in it",
+        (Mark("1"), Mark("0")),
+        inject="absent_allreduce.py",
+        tp=2,
+        ill_rank=1,
+    ),
+    Scenario(
+        "blocked-fifo",
+        "the load waits in read(2) for a FIFO into which no one writes",
+        (Mark("0"),),
+        inject="blocked_fifo.py",
+        versions=(NEWEST, OLD),
+    ),
+    Scenario(
+        "blocked-lock",
+        "the load waits for a lock that its own thread holds",
+        (Mark("0"),),
+        inject="blocked_lock.py",
+    ),
+    Scenario(
+        "blocked-open-worker",
+        "a loader thread waits in open(2) of a FIFO, the main thread waits for that thread",
+        (Mark("worker"),),
+        inject="blocked_open_worker.py",
+    ),
+    Scenario(
+        "slow-sleep",
+        "the load sleeps before every tensor, and comes to an end after about 75 s",
+        (Mark("0"),),
+        inject="slow_sleep.py",
+        versions=(NEWEST, OLD),
+        passing=True,
+    ),
+    Scenario(
+        "slow-read",
+        "the load reads its shards a few kilobytes at a time, as from a slow disk, and ends after about a minute",
+        (Mark("0"),),
+        inject="slow_read.py",
+        passing=True,
+    ),
+    Scenario(
+        "missing-node",
+        "the launch is for two nodes and the second one was never started",
+        (Log(r"Init parallel begin"),),
+        tp=2,
+        flags=("--nnodes", "2", "--node-rank", "0", "--dist-init-addr", "127.0.0.1:{dist_port}"),
+    ),
+)
+SCENARIOS = {scenario.name: scenario for scenario in LIST}
