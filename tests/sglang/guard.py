@@ -8,6 +8,7 @@ import select
 import signal
 import sys
 import time
+from pathlib import Path
 
 DEADLINE_S = 60.0
 
@@ -15,8 +16,7 @@ DEADLINE_S = 60.0
 def stat_fields(pid: int) -> list[str]:
     """/proc/PID/stat after the name (which may hold spaces): state, ppid, pgrp, session, ...; empty when gone."""
     try:
-        with open(f"/proc/{pid}/stat") as handle:
-            text = handle.read()
+        text = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return []
     return text[text.rindex(")") + 2 :].split()
@@ -25,7 +25,7 @@ def stat_fields(pid: int) -> list[str]:
 def members(session: int) -> list[int]:
     """The live processes of the session; a zombie holds nothing and may wait for an idle parent for ever."""
     found = []
-    for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
+    for pid in (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()):
         fields = stat_fields(pid)
         if fields and int(fields[3]) == session and fields[0] not in "ZX":
             found.append(pid)

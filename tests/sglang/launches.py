@@ -1,4 +1,4 @@
-"""Start a scenario on the real SGLang, wait for its signs, ask it, and remove all of it; a command line for one launch."""
+"""Start a scenario on the real SGLang, wait for its signs, ask it, remove all of it; a command line for one launch."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ import urllib.request
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 
-import guard
-from provision import HERE, NEWEST, Rig, provision
-from scenarios import READY, SCENARIOS, Log, Mark, Scenario, Sign
+if not __package__:  # run as a file: the imports below need the repository's root, as pytest has it
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+from tests.sglang import guard
+from tests.sglang.provision import HERE, NEWEST, Rig, provision
+from tests.sglang.scenarios import READY, SCENARIOS, Log, Mark, Scenario, Sign
 
 # Only a safety net: an idle machine needs a quarter of it, a loaded one has needed two minutes.
 DEADLINE_S = 300.0
@@ -58,7 +60,7 @@ class Launch:
     def __enter__(self) -> Launch:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def seen(self, sign: Sign) -> bool:
@@ -248,9 +250,14 @@ def report(launch: Launch) -> Iterable[str]:
 
 def hold(launch: Launch, once: bool) -> None:
     began = time.monotonic()
-    print(f"{launch.scenario.name} {launch.version}: launcher {launch.pid} port {launch.port} log {launch.log}", flush=True)
+    print(
+        f"{launch.scenario.name} {launch.version}: launcher {launch.pid} port {launch.port} log {launch.log}",
+        flush=True,
+    )
     launch.wait_until_ill()
-    print(f"{'ready' if READY in launch.scenario.ill_when else 'ill'} after {time.monotonic() - began:.1f} s", flush=True)
+    print(
+        f"{'ready' if READY in launch.scenario.ill_when else 'ill'} after {time.monotonic() - began:.1f} s", flush=True
+    )
     print("\n".join(report(launch)), flush=True)
     if not once:
         wait_for_the_end()

@@ -1,4 +1,4 @@
-"""The launches that the tests know: what is wrong with each, how it is brought about and by which signs it has set in."""
+"""The launches that the tests know: what is wrong with each, what brings it about and the signs that it has set in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Log:
 
 @dataclass(frozen=True)
 class Mark:
-    """A mark that a process of the launch has set: the rank that turns ill (or waits), or `import.launcher`/`.child`."""
+    """A mark that a process of the launch has set: the rank that turns ill (or waits), or `import.launcher`, ..."""
 
     name: str
 

@@ -41,6 +41,30 @@ def mark(name):
     os.replace(handle.name, path)
 
 
+def wrap_load(load):
+    """Let the model's load_weights be load(original, weights), `original` taking the weights alone."""
+
+    def patch(module):
+        original = module.DeepseekV2ForCausalLM.load_weights
+
+        def load_weights(self, weights, *args, **kwargs):
+            return load(lambda given: original(self, given, *args, **kwargs), weights)
+
+        module.DeepseekV2ForCausalLM.load_weights = load_weights
+
+    after_import("sglang.srt.models.deepseek_v2", patch)
+
+
+def wrap_open(open_shard):
+    """Let the weight loader open each shard by open_shard(original, path, ...)."""
+
+    def patch(module):
+        original = module.safetensors.safe_open
+        module.safetensors.safe_open = lambda path, *args, **kwargs: open_shard(original, path, *args, **kwargs)
+
+    after_import("sglang.srt.model_loader.weight_utils", patch)
+
+
 class _Loader(importlib.abc.Loader):
     def __init__(self, inner, name):
         self.inner, self.name = inner, name

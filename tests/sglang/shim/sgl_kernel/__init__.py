@@ -10,9 +10,7 @@ __version__ = "0.4.10"
 
 def assign_req_to_token_pool_cpu(req_pool_indices, req_to_token, start_offset, end_offset, out_cache_loc, pool_len):
     position = 0
-    for request, start, end in zip(
-        req_pool_indices.tolist(), start_offset.tolist(), end_offset.tolist(), strict=False
-    ):
+    for request, start, end in zip(req_pool_indices.tolist(), start_offset.tolist(), end_offset.tolist(), strict=False):
         count = end - start
         req_to_token[request, start:end] = out_cache_loc[position : position + count].to(req_to_token.dtype)
         position += count

@@ -33,8 +33,8 @@ class _Constexpr:
 
 
 import triton.compiler.compiler as _compiler  # noqa: E402
-import triton.language as language  # noqa: E402
 import triton.runtime.cache as _cache  # noqa: E402
+from triton import language  # noqa: E402
 
 language.constexpr = _Constexpr
 _compiler.triton_key = _cache.triton_key = lambda: "stub"
