@@ -1,0 +1,195 @@
+"""SGLang, 0.3.0 to 0.5.23: texts read from the released wheels, titles and frames from running launches."""
+
+from __future__ import annotations
+
+import re
+
+from hangdoc.model.engine import Activity, Engine, FrameRule, LogLine, Option, Title
+from hangdoc.model.log import LogEventKind, Phase
+
+_RANK = r"(?:_DP(?P<dp>\d+))?(?:_PP(?P<pp>\d+))?(?:_ATTN_CP\d+)?(?:_MOE_DP\d+)?(?:_TP(?P<tp>\d+))?(?:_EP(?P<ep>\d+))?"
+
+TITLES = (
+    Title(re.compile(rf"^sglang::scheduler(?:_None)?{_RANK}$"), "scheduler"),
+    Title(re.compile(r"^sglang::scheduler"), "scheduler"),
+    Title(re.compile(r"^sglang::detokenizer(?!_router)"), "detokenizer"),
+    Title(re.compile(r"^sglang::detokenizer_router"), "router"),
+    Title(re.compile(r"^sglang::data_parallel_controller"), "router"),
+    Title(re.compile(r"^sglang::tokenizer_worker"), "tokenizer"),
+    Title(re.compile(r"^sglang::http_server"), "tokenizer"),
+)
+
+OPTIONS = (
+    Option("tp_size", ("--tensor-parallel-size", "--tp-size", "--tp"), "1"),
+    Option("pp_size", ("--pipeline-parallel-size", "--pp-size", "--pp"), "1"),
+    Option("dp_size", ("--data-parallel-size", "--dp-size", "--dp"), "1"),
+    Option("nnodes", ("--nnodes",), "1"),
+    Option("node_rank", ("--node-rank",), "0"),
+    Option("port", ("--port",), "30000"),
+    Option("skip_server_warmup", ("--skip-server-warmup",), "", is_switch=True),
+    Option("sleep_on_idle", ("--sleep-on-idle",), "", is_switch=True),
+)
+
+
+def _line(
+    name: str, pattern: str, text: str, phase: Phase = "unknown", kind: LogEventKind = "milestone", **versions: str
+) -> LogLine:
+    return LogLine(name, kind, re.compile(pattern), text, phase, **versions)
+
+
+LOG_LINES = (
+    _line("server-args", r"^server_args=", "server_args", "launch"),
+    _line("rendezvous-begin", r"^Init nccl begin", "Init nccl begin", "rendezvous", until="0.3.5"),
+    _line(
+        "rendezvous-begin",
+        r"^Init torch distributed begin",
+        "Init torch distributed begin",
+        "rendezvous",
+        since="0.3.6",
+        until="0.5.20",
+    ),
+    _line("rendezvous-begin", r"^Init parallel begin", "Init parallel begin", "rendezvous", since="0.5.21"),
+    _line("nccl-version", r"is using nccl==(?P<version>[\d.]+)", "is using nccl=={version}", "rendezvous"),
+    _line(
+        "rendezvous-end",
+        r"^Init torch distributed ends",
+        "Init torch distributed ends",
+        "weight-load",
+        since="0.4.3",
+        until="0.5.20",
+    ),
+    _line("rendezvous-end", r"^Init parallel ends", "Init parallel ends", "weight-load", since="0.5.21"),
+    _line("load-weight-begin", r"^Load weight begin", "Load weight begin", "weight-load"),
+    _line("load-weight-end", r"^Load weight end", "Load weight end", "weight-load"),
+    _line("kv-cache-allocated", r"^KV Cache is allocated", "KV Cache is allocated", "memory-pool", since="0.4.3"),
+    _line("memory-pool-end", r"^Memory pool end", "Memory pool end", "warmup"),
+    _line("capture-begin", r"^Capture cuda graph begin", "Capture cuda graph begin", "graph-capture", until="0.5.13"),
+    _line(
+        "capture-begin",
+        r"^Capture (?:target|draft) \w+ CUDA graph begin",
+        "Capture CUDA graph begin",
+        "graph-capture",
+        since="0.5.14",
+    ),
+    _line("capture-end", r"^Capture (?:.* )?(?:cuda|CUDA) graph end", "Capture CUDA graph end", "warmup"),
+    _line("deep-gemm-compile", r"DeepGEMM JIT (?:Pre-)?Compil", "DeepGEMM JIT compile", "jit-compile", since="0.4.6"),
+    _line("deep-gemm-warmup", r"^DeepGEMM warmup:", "DeepGEMM warmup", "jit-compile", "progress", since="0.5.2"),
+    _line("flashinfer-autotune", r"^Running FlashInfer autotune", "FlashInfer autotune", "jit-compile", since="0.5.8"),
+    _line("ready-summary", r"^max_total_num_tokens=", "max_total_num_tokens", "warmup"),
+    _line("http-started", r"^INFO:\s+Started server process", "Started server process", "warmup"),
+    _line("http-listening", r"^INFO:\s+Uvicorn running on", "Uvicorn running", "warmup"),
+    _line("ready", r"^The server is fired up and ready to roll", "ready to roll", "ready"),
+    _line("prefill-batch", r"^Prefill batch[.,]? ?", "Prefill batch", kind="batch"),
+    _line("decode-batch", r"^Decode batch[.,]? ?", "Decode batch", kind="batch"),
+    _line("generate-done", r'"POST /(?:generate|v1/\S+) HTTP/1\.1" 200', "POST 200", kind="batch"),
+    _line(
+        "shard-bar",
+        r"(?:Loading \w+ checkpoint shards|Multi-thread loading shards): +(?P<percent>\d+)%",
+        "loading shards {percent} %",
+        "weight-load",
+        "progress",
+    ),
+    _line("shutdown", r"Gracefully exiting|^INFO:\s+Shutting down", "Shutting down", "shutdown"),
+    _line(
+        "exception",
+        r"(?P<who>Scheduler|TpModelWorkerClient|DetokenizerManager|TokenizerManager|DataParallelController|"
+        r"MultiTokenizerRouter|GrpcRequestManager) hit an exception:",
+        "{who} hit an exception",
+        kind="crash",
+    ),
+    _line("child-failed", r"Received sigquit from a child process", "Received sigquit from a child", kind="crash"),
+    _line("sigquit", r"SIGQUIT received\. signum=", "SIGQUIT received: one child failed", kind="crash", since="0.5.5"),
+    _line(
+        "scheduler-dead",
+        r"Rank (?P<rank>\d+) scheduler (?:is dead|died during initialization)",
+        "rank {rank} scheduler died",
+        kind="crash",
+    ),
+    _line(
+        "subprocess-crashed",
+        r"Subprocess \S+ \(pid=(?P<pid>\d+)\) crashed with exit code (?P<code>-?\d+)",
+        "subprocess {pid} crashed with exit code {code}",
+        kind="crash",
+        since="0.5.10",
+    ),
+    _line("warmup-failed", r"Initialization failed\. warmup error", "warm-up failed", kind="crash"),
+    _line("out-of-memory", r"OutOfMemoryError", "out of GPU memory", kind="crash"),
+    _line("fatal-python", r"Fatal Python error: (?P<what>\w+)", "Fatal Python error: {what}", kind="crash"),
+    _line("port-taken", r"EADDRINUSE", "address in use", kind="crash"),
+    _line("gloo-mesh", r"Gloo connectFullMesh failed", "Gloo connectFullMesh failed", kind="crash"),
+    _line(
+        "watchdog",
+        r"(?:^|\s)Watchdog timeout \(self\.watchdog_timeout=|Scheduler watchdog timeout \(self\.watchdog_timeout=",
+        "watchdog timeout",
+        kind="watchdog",
+    ),
+)
+
+
+def _frame(activity: Activity, function: str, file: str = "", phase: Phase = "unknown") -> FrameRule:
+    return FrameRule(activity, re.compile(function), file, phase)
+
+
+# Innermost frames are tried first, and within one frame the rules in this order.
+FRAMES = (
+    _frame("idle-poll", r"maybe_sleep(_on_idle)?|on_idle|self_check_during_idle", phase="ready"),
+    _frame("parent-wait", r"_wait_for_scheduler_ready|_wait_for_model_weights|wait_for_ready"),
+    _frame("parent-wait", r"event_loop", "managers/detokenizer_manager.py"),
+    _frame("parent-wait", r"event_loop", "managers/data_parallel_controller.py"),
+    _frame("parent-wait", r"event_loop", "managers/multi_tokenizer_mixin.py"),
+    _frame("parent-wait", r"launch_phase_sigquit_handler|_setup_and_run_http_server|run_until_complete"),
+    _frame("warmup-request", r"_wait_and_warmup|_execute_server_warmup", phase="warmup"),
+    _frame("helper", r"_watchdog_thread|watchdog_thread|run_watchdog|_watchdog_once", phase="unknown"),
+    _frame(
+        "rendezvous",
+        r"init_torch_distributed|init_distributed_environment|initialize_model_parallel"
+        r"|init_parallel\w*|initialize_dp_attention",
+        phase="rendezvous",
+    ),
+    _frame(
+        "load",
+        r"load_weights\w*|_?get_(all_)?weights\w*|\w*weights_iterator|load_model\w*|_initialize_model"
+        r"|barrier_after_load\w*",
+        phase="weight-load",
+    ),
+    _frame(
+        "memory-pool",
+        r"init_memory_pool|_init_pools|profile_max_num_token|alloc_memory_pool|init_kv_cache\w*",
+        phase="memory-pool",
+    ),
+    _frame(
+        "compile",
+        r"compile_deep_gemm\w*|_maybe_compile_deep_gemm\w*|flashinfer_autotune|_flashinfer_autotune",
+        phase="jit-compile",
+    ),
+    _frame(
+        "graph-capture",
+        r"capture|capture_one\w*|init_cuda_graphs|init_device_graphs",
+        "model_runner.py",
+        phase="graph-capture",
+    ),
+    _frame("graph-capture", r"capture\w*|__init__", "graph_runner.py", phase="graph-capture"),
+    _frame(
+        "forward", r"run_batch|process_batch_result\w*|forward_batch_generation|forward_\w+|forward", phase="serving"
+    ),
+    _frame("event-loop", r"event_loop_\w+", phase="ready"),
+)
+
+ENGINE = Engine(
+    name="sglang",
+    launchers=(
+        re.compile(r"(?:^|\s)-m\s+sglang\.launch_server(?:\s|$)"),
+        re.compile(r"(?:^|[\s/])sglang\s+serve(?:\s|$)"),
+        re.compile(r"(?:^|[\s/])sglang/launch_server\.py(?:\s|$)"),
+    ),
+    distribution="sglang",
+    titles=TITLES,
+    options=OPTIONS,
+    log_prefix=re.compile(
+        r"^\[(?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d"
+        r"(?: DP(?P<dp>\d+))?(?: PP(?P<pp>\d+))?(?: ATTN_CP\d+)?(?: MOE_DP\d+)?(?: TP(?P<tp>\d+))?"
+        r"(?: EP(?P<ep>\d+))?(?: PP\d+)?\] "
+    ),
+    log_lines=LOG_LINES,
+    frames=FRAMES,
+)

@@ -1,0 +1,103 @@
+"""What an engine's tables say: process titles, options, log lines, frames; data without logic."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from hangdoc.model.log import LogEventKind, Phase
+from hangdoc.model.process import EngineName, Role
+
+Activity: TypeAlias = Literal[
+    "import",
+    "spawn",
+    "idle-poll",
+    "parent-wait",
+    "collective",
+    "rendezvous",
+    "lock",
+    "queue",
+    "future",
+    "sleep",
+    "file-lock",
+    "load",
+    "model-init",
+    "memory-pool",
+    "compile",
+    "graph-capture",
+    "warmup-request",
+    "forward",
+    "event-loop",
+    "helper",
+]
+"""What a frame tells about its thread; "helper": a thread that exists to wait (a pool's worker, a progress bar)."""
+
+
+@dataclass(frozen=True)
+class Title:
+    """A process title or command line, and the role it gives.
+
+    pattern: searched in the title; its named groups (tp, dp, pp, ep, ...) become the rank.
+    """
+
+    pattern: re.Pattern[str]
+    role: Role
+
+
+@dataclass(frozen=True)
+class Option:
+    """A launcher's option that the reasoning needs. flags: every spelling; default: its value when it is not given."""
+
+    name: str
+    flags: tuple[str, ...]
+    default: str | None = None
+    is_switch: bool = False
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """A line that the engine prints.
+
+    pattern: searched in the line after its prefix; its groups may appear in text ("{elapsed} s").
+    since, until: engine versions that print it ("" = all); first and last seen in a released wheel.
+    """
+
+    name: str
+    kind: LogEventKind
+    pattern: re.Pattern[str]
+    text: str
+    phase: Phase = "unknown"
+    since: str = ""
+    until: str = ""
+
+
+@dataclass(frozen=True)
+class FrameRule:
+    """A Python frame that tells what its thread is doing.
+
+    function: regular expression for the whole function name; file: suffix of the file name ("" = any).
+    """
+
+    activity: Activity
+    function: re.Pattern[str]
+    file: str = ""
+    phase: Phase = "unknown"
+
+
+@dataclass(frozen=True)
+class Engine:
+    """One engine's tables.
+
+    launchers: patterns of a launcher's command line (argv joined by blanks); distribution: the package whose
+    dist-info names the version; frames: rules of this engine, tried before the common ones of features.
+    """
+
+    name: EngineName
+    launchers: tuple[re.Pattern[str], ...] = ()
+    distribution: str = ""
+    titles: tuple[Title, ...] = ()
+    options: tuple[Option, ...] = ()
+    log_prefix: re.Pattern[str] | None = None
+    log_lines: tuple[LogLine, ...] = ()
+    frames: tuple[FrameRule, ...] = ()
