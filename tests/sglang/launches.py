@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -136,6 +137,11 @@ class Launch:
         with urllib.request.urlopen(request, timeout=DEADLINE_S) as answer:
             value: dict[str, object] = json.load(answer)
         return value
+
+    def prefer(self, nice: int) -> None:
+        """The priority of all its threads; raising it again is the superuser's right, and others go on without."""
+        with contextlib.suppress(PermissionError, ProcessLookupError):
+            os.setpriority(os.PRIO_PGRP, self.pid, nice)
 
     def close(self) -> None:
         """Kill the session, wait until each member is gone; reap the launcher last (see dead)."""

@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -83,7 +84,7 @@ def cache_dir() -> Path:
 
 def base_python() -> str:
     """SGLang 0.5.23's wheel and the pinned torch wheel exist for CPython 3.11 only as far as this rig goes."""
-    if sys.version_info[:2] == (3, 11):
+    if platform.python_version().startswith("3.11."):
         return sys.executable
     found = shutil.which("python3.11")
     if found and subprocess.run([found, "-V"], capture_output=True, check=False).returncode == 0:

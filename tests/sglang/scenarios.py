@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 
 NEWEST = "0.5.23"
@@ -29,6 +30,17 @@ LAUNCHER_IMPORTS = Mark("import.launcher")
 CHILD_IMPORTS = Mark("import.child")
 
 
+class Doing(enum.Enum):
+    """What a main thread does, as the kernel sees it."""
+
+    SPINS = "uses processor time all the while"
+    WAITS = "sleeps and is never woken"
+    WAKES = "sleeps and is woken now and then"
+
+
+SPINS, WAITS, WAKES = Doing
+
+
 @dataclass(frozen=True)
 class Scenario:
     """One way to launch the server; `flags` may name {dist_port}, a free port."""
@@ -41,7 +53,9 @@ class Scenario:
     ill_rank: int = 0
     flags: tuple[str, ...] = ()
     versions: tuple[str, ...] = (NEWEST,)
-    # Over after a while by itself, so it must be looked at as soon as the signs are there.
+    # What each rank's main thread does once the signs are there; empty where it changes from look to look.
+    ranks: tuple[Doing, ...] = ()
+    # Over after a while by itself, so it must be looked at from its start.
     passing: bool = False
 
 
@@ -51,6 +65,8 @@ LIST = (
         "none; on the way the launcher and then its children are seen importing",
         (READY,),
         versions=(NEWEST, OLD),
+        passing=True,
+        ranks=(SPINS,),
     ),
     Scenario("healthy-tp2", "none", (READY,), tp=2),
     Scenario(
@@ -59,12 +75,15 @@ LIST = (
         (Mark("0"),),
         inject="busy_init.py",
         versions=(NEWEST, OLD),
+        ranks=(SPINS,),
     ),
     Scenario(
         "busy-warmup",
         "a Python loop in the first forward (the warm-up request) never ends",
         (Mark("0"),),
         inject="busy_warmup.py",
+        versions=(NEWEST, OLD),
+        ranks=(SPINS,),
     ),
     Scenario(
         "busy-one-rank",
@@ -73,6 +92,7 @@ LIST = (
         inject="busy_init.py",
         tp=2,
         ill_rank=1,
+        ranks=(WAITS, SPINS),
     ),
     Scenario(
         "absent-warmup",
@@ -81,6 +101,7 @@ LIST = (
         inject="absent_warmup.py",
         tp=2,
         ill_rank=1,
+        ranks=(WAITS, WAITS),
     ),
     Scenario(
         "absent-barrier",
@@ -90,6 +111,7 @@ LIST = (
         tp=2,
         ill_rank=1,
         versions=(NEWEST, OLD),
+        ranks=(WAITS, WAITS),
     ),
     Scenario(
         "absent-allreduce",
@@ -98,6 +120,7 @@ LIST = (
         inject="absent_allreduce.py",
         tp=2,
         ill_rank=1,
+        ranks=(WAITS, WAITS),
     ),
     Scenario(
         "blocked-fifo",
@@ -105,18 +128,21 @@ LIST = (
         (Mark("0"),),
         inject="blocked_fifo.py",
         versions=(NEWEST, OLD),
+        ranks=(WAITS,),
     ),
     Scenario(
         "blocked-lock",
         "the load waits for a lock that its own thread holds",
         (Mark("0"),),
         inject="blocked_lock.py",
+        ranks=(WAITS,),
     ),
     Scenario(
         "blocked-open-worker",
         "a loader thread waits in open(2) of a FIFO, the main thread waits for that thread",
         (Mark("worker"),),
         inject="blocked_open_worker.py",
+        ranks=(WAITS,),
     ),
     Scenario(
         "slow-sleep",
@@ -125,6 +151,7 @@ LIST = (
         inject="slow_sleep.py",
         versions=(NEWEST, OLD),
         passing=True,
+        ranks=(WAKES,),
     ),
     Scenario(
         "slow-read",
@@ -132,6 +159,7 @@ LIST = (
         (Mark("0"),),
         inject="slow_read.py",
         passing=True,
+        ranks=(WAITS,),
     ),
     Scenario(
         "missing-node",
@@ -139,6 +167,7 @@ LIST = (
         (Log(r"Init parallel begin"),),
         tp=2,
         flags=("--nnodes", "2", "--node-rank", "0", "--dist-init-addr", "127.0.0.1:{dist_port}"),
+        ranks=(WAKES,),
     ),
 )
 SCENARIOS = {scenario.name: scenario for scenario in LIST}

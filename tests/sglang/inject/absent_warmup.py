@@ -5,7 +5,7 @@ from _rig import edit_source
 edit_source(
     "sglang.srt.models.deepseek_v2",
     "        for i in range(normal_start_layer, normal_end_layer):\n",
-    """        import os, threading, _rig, torch.distributed
+    """        import os, threading, _rig
         _rig.mark(torch.distributed.get_rank())
         if torch.distributed.get_rank() == int(os.environ["HANG_RANK"]):
             threading.Event().wait()

@@ -6,7 +6,7 @@ edit_source(
     "sglang.srt.models.deepseek_v2",
     "        self.layers_to_capture = []\n",
     """        self.layers_to_capture = []
-        import os, _rig, torch.distributed
+        import os, _rig
         ill = torch.distributed.get_rank() == int(os.environ["HANG_RANK"])
         if ill:
             _rig.mark(torch.distributed.get_rank())

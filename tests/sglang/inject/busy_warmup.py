@@ -5,7 +5,7 @@ from _rig import edit_source
 edit_source(
     "sglang.srt.models.deepseek_v2",
     "        for i in range(normal_start_layer, normal_end_layer):\n",
-    """        import _rig, torch.distributed
+    """        import _rig
         _rig.mark(torch.distributed.get_rank())
         wanted, i = {-1}, normal_start_layer
         while not wanted.issubset(range(normal_start_layer, i)):
