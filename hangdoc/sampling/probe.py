@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from hangdoc.model.process import Launch, Process
 from hangdoc.model.reading import Reading
@@ -51,13 +51,27 @@ class Session(Protocol):
         """Let go of everything held. Called once, also after a failure."""
 
 
+@runtime_checkable
+class RunsPrograms(Protocol):
+    """A session that starts other programs."""
+
+    @property
+    def children_cpu_s(self) -> float:
+        """CPU time of the programs that ended so far, all together."""
+
+    def interrupt(self) -> None:
+        """End the programs that a take is waiting for. Called from another thread, when an observation is over."""
+
+
 @dataclass(frozen=True)
 class Probe:
     """A probe's description and how to open it.
 
     every: taken in each Nth round; background: takes longer than a slice may, so it runs beside the clock and its
     samples join the round in which they arrive; deadline_s: an own limit for one take, after which the round goes on
-    with Missing(timeout); budget_ratio: share of one core it may use on average, beyond which rounds are left out.
+    with Missing(timeout); budget_ratio: share of one core it may use on average, beyond which rounds are left out;
+    allowance_s: CPU time it may use ahead of that, so that a first observation is complete.
+    host: its samples are of the host, not of one process each.
     check: what can be read here, for `hangdoc probes`: Known(sentence) or Missing with a remedy.
     """
 
@@ -69,4 +83,6 @@ class Probe:
     background: bool = False
     deadline_s: float = 1.0
     budget_ratio: float = 0.02
+    allowance_s: float = 1.0
+    host: bool = False
     reads: tuple[str, ...] = field(default=())

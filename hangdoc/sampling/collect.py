@@ -1,0 +1,115 @@
+"""Observe a launch: round by round, every probe once, each within its own limits."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Self
+
+from hangdoc.model.process import Process
+from hangdoc.model.snapshot import Sample, Snapshot
+from hangdoc.sampling.overhead import Meter, Overhead
+from hangdoc.sampling.probe import Context, Probe, Round
+from hangdoc.sampling.schedule import Ticker, is_thorough
+from hangdoc.sampling.slot import BackgroundSlot, ForegroundSlot
+
+INTERVAL_S = 1.0
+LATE_S = 1.0
+"""How long the end of an observation waits for takes in progress; arbitrary."""
+
+
+class Observer:
+    """The clock of one observation: a context manager, used once.
+
+    refresh: the launch's members now. rounds() yields one snapshot a round; finish() the last one again, with the
+    samples that arrived after it. gone: no member is left, which ends the rounds.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        probes: Sequence[Probe],
+        refresh: Callable[[], tuple[Process, ...]],
+        interval_s: float = INTERVAL_S,
+        thorough: Callable[[int], bool] = is_thorough,
+    ) -> None:
+        self.gone = False
+        self._refresh = refresh
+        self._interval_s = interval_s
+        self._thorough = thorough
+        self._meter = Meter()
+        self._foreground = [ForegroundSlot(probe, context) for probe in probes if not probe.background]
+        self._background = [BackgroundSlot(probe, context) for probe in probes if probe.background]
+        self._stop = threading.Event()
+        self._last: Snapshot | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def rounds(self) -> Iterator[Snapshot]:
+        """Yield a snapshot a round, at monotonic deadlines, until the launch is gone or stop() is called."""
+        ticker = Ticker(self._interval_s)
+        index = 0
+        while not self.gone and not self._stop.wait(ticker.wait_s()):
+            self._last = self._round(index)
+            self.gone = not self._last.processes
+            yield self._last
+            index += 1
+
+    def stop(self) -> None:
+        """End the rounds at the next moment; may be called from a signal handler or another thread."""
+        self._stop.set()
+
+    def finish(self, late_s: float = LATE_S) -> Snapshot | None:
+        """Wait shortly for takes in progress; return the last snapshot with what arrived, None if there was none.
+
+        It replaces the snapshot with the same index.
+        """
+        if self._last is None:
+            return None
+        deadline_s = time.monotonic() + late_s
+        late = [sample for slot in self._background for sample in slot.finish(deadline_s, self._last.processes)]
+        self._last = _with(self._last, late)
+        return self._last
+
+    def overhead(self) -> Overhead:
+        """Return what hangdoc used since the observation began."""
+        return self._meter.read()
+
+    def close(self) -> None:
+        """End all probes and their threads; one that is stuck in the kernel is left behind."""
+        self._stop.set()
+        for background in self._background:
+            background.close()
+        for foreground in self._foreground:
+            foreground.close()
+
+    def _round(self, index: int) -> Snapshot:
+        processes = tuple(sorted(self._refresh(), key=lambda process: process.key))
+        at_ns, wall_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME), time.time_ns()
+        now = Round(index, at_ns, processes, self._thorough(index))
+        samples: list[Sample] = []
+        if processes:
+            # Dumps begin after the cheap readings, which they would delay on a small machine.
+            for foreground in self._foreground:
+                samples += foreground.take(now)
+            for background in self._background:
+                samples += background.take(now)
+        return Snapshot(index=index, at_ns=at_ns, wall_ns=wall_ns, processes=processes, samples=tuple(samples))
+
+
+def _with(snapshot: Snapshot, late: list[Sample]) -> Snapshot:
+    return Snapshot(
+        index=snapshot.index,
+        at_ns=snapshot.at_ns,
+        wall_ns=snapshot.wall_ns,
+        processes=snapshot.processes,
+        samples=(*snapshot.samples, *late),
+    )
