@@ -4,6 +4,7 @@ import importlib.abc
 import importlib.util
 import os
 import sys
+import threading
 
 _before = {}
 _after = {}
@@ -36,7 +37,8 @@ def scratch(name):
 def mark(name):
     """Say that something has set in: a file `mark.NAME` that holds the process id."""
     path = scratch(f"mark.{name}")
-    with open(f"{path}.{os.getpid()}", "w") as handle:
+    # Threads of one process may set the same mark at once.
+    with open(f"{path}.{threading.get_native_id()}", "w") as handle:
         handle.write(f"{os.getpid()}\n")
     os.replace(handle.name, path)
 
