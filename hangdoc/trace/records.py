@@ -1,22 +1,30 @@
-"""The trace in memory: header, table of stacks, snapshots."""
+"""The trace in memory, and the lines its file is made of."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from msgspec import Struct
 
 from hangdoc.model.process import Launch
+from hangdoc.model.reading import Known
 from hangdoc.model.snapshot import Snapshot
-from hangdoc.model.stack import Stack
+from hangdoc.model.stack import Stack, Stacks
 
 SCHEMA = 1
-"""Version of the trace file; a reader takes this one and older ones, through migrate."""
+"""Version of the trace file; a reader takes this one and older ones, through migrate.
+
+Raise it when a reader of the present version could not read the file (a new payload, a field without a default) or
+would misread it (a field with a new meaning), and add the step to migrate. A new field with a default needs neither.
+"""
 
 
-class Header(Struct, frozen=True, kw_only=True):
-    """What does not change while recording.
+class Header(Struct, frozen=True, kw_only=True, tag="header", tag_field="type"):
+    """What does not change while recording; the first line of the file.
 
     host: the host's name (a token in a redacted trace); machine: platform.machine(); cpus: CPUs hangdoc may use;
-    started_wall_ns: Unix time of the first round; kind: what the readings came from.
+    started_wall_ns: Unix time of the first round.
     """
 
     schema: int = SCHEMA
@@ -37,3 +45,93 @@ class Trace(Struct, frozen=True, kw_only=True):
     stacks: tuple[Stack, ...]
     snapshots: tuple[Snapshot, ...]
     complete: bool = True
+
+
+class StackLine(Struct, frozen=True, tag="stack", tag_field="type"):
+    """One entry of the table of stacks; ids count from 0, each entry comes before the first snapshot that uses it."""
+
+    id: int
+    frames: Stack
+
+
+class SnapshotLine(Struct, frozen=True, tag="snapshot", tag_field="type"):
+    """One round."""
+
+    snapshot: Snapshot
+
+
+class EndLine(Struct, frozen=True, tag="end", tag_field="type"):
+    """The last line of a recording that was not cut; snapshots: how many there are."""
+
+    snapshots: int
+
+
+Line: TypeAlias = Header | StackLine | SnapshotLine | EndLine
+
+
+def stacks_needed(snapshot: Snapshot) -> int:
+    """Return how many entries of the table of stacks the snapshot needs: the highest number it refers to, plus 1."""
+    needed = 0
+    for sample in snapshot.samples:
+        if isinstance(sample.reading, Known) and isinstance(sample.reading.value, Stacks):
+            needed = max(needed, 1 + max((thread.stack for thread in sample.reading.value.threads), default=-1))
+    return needed
+
+
+def stack_lines(stacks: Sequence[Stack], start: int, stop: int) -> Iterator[StackLine]:
+    """Yield the entries start to stop of the table of stacks."""
+    for number in range(start, stop):
+        yield StackLine(number, stacks[number])
+
+
+def lines_of(trace: Trace) -> Iterator[Line]:
+    """Yield the lines of a trace's file in their order."""
+    yield trace.header
+    written = 0
+    for snapshot in trace.snapshots:
+        needed = max(written, stacks_needed(snapshot))
+        yield from stack_lines(trace.stacks, written, needed)
+        yield SnapshotLine(snapshot)
+        written = needed
+    yield from stack_lines(trace.stacks, written, len(trace.stacks))
+    if trace.complete:
+        yield EndLine(len(trace.snapshots))
+
+
+class DamagedError(Exception):
+    """Bytes or lines that no trace is made of; the reason, for the reader's one clear line."""
+
+
+class Assembly:
+    """Puts the lines of a file together again; the header is the caller's."""
+
+    def __init__(self) -> None:
+        self.stacks: list[Stack] = []
+        self.snapshots: list[Snapshot] = []
+        self.complete = False
+
+    def take(self, line: Line) -> None:
+        """Enter one line; DamagedError when it cannot follow the ones before it."""
+        if self.complete:
+            raise DamagedError("a record follows the end record")
+        match line:
+            case StackLine(id=number, frames=frames):
+                self._expect(number == len(self.stacks), f"stack {number} follows {len(self.stacks)} stacks")
+                self.stacks.append(frames)
+            case SnapshotLine(snapshot=snapshot):
+                self._expect(stacks_needed(snapshot) <= len(self.stacks), "a snapshot refers to an absent stack")
+                self.snapshots.append(snapshot)
+            case EndLine(snapshots=count):
+                self._expect(count == len(self.snapshots), f"the end record speaks of {count} snapshots")
+                self.complete = True
+            case Header():
+                raise DamagedError("it has a second header")
+
+    def trace(self, header: Header) -> Trace:
+        """Return what was taken as a trace."""
+        return Trace(header=header, stacks=tuple(self.stacks), snapshots=tuple(self.snapshots), complete=self.complete)
+
+    @staticmethod
+    def _expect(condition: bool, otherwise: str) -> None:
+        if not condition:
+            raise DamagedError(otherwise)

@@ -1,0 +1,119 @@
+"""Reads a trace's file: all of it, or up to where it was cut; anything else ends in one clear line."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO, TypeAlias
+
+from hangdoc.errors import HangdocError
+from hangdoc.trace import codec, migrate
+from hangdoc.trace.records import SCHEMA, Assembly, DamagedError, Header, Line, Trace
+
+_CHUNK_BYTES = 64 << 10
+"""Read at a time. Arbitrary."""
+
+_NOT_A_TRACE = "traces end in .hangtrace and are written by `hangdoc record`; for a log use `hangdoc diagnose`"
+
+Decode: TypeAlias = Callable[[bytes], Line]
+
+
+def read(source: Path | str | bytes) -> Trace:
+    """Return the trace in a file or in bytes; HangdocError (exit 2) when it is none that this hangdoc can read.
+
+    A file that was cut is read up to the cut and has complete=False, as long as its header is whole.
+    """
+    if isinstance(source, bytes):
+        return _read_chunks([source], "these bytes")
+    with open_regular(Path(source)) as file:
+        return _read_chunks(chunks_of(file, str(source)), str(source))
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file for reading; HangdocError for anything else, and never a wait (a FIFO has no writer)."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        raise HangdocError(f"{path} cannot be read: {_reason(error)}") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise HangdocError(f"{path} is not a hangdoc trace: it is not a regular file", _NOT_A_TRACE)
+    return os.fdopen(descriptor, "rb")
+
+
+def chunks_of(file: BinaryIO, name: str) -> Iterator[bytes]:
+    """Yield the bytes of a file."""
+    while True:
+        try:
+            chunk = file.read(_CHUNK_BYTES)
+        except OSError as error:
+            raise HangdocError(f"{name} cannot be read: {_reason(error)}") from error
+        if not chunk:
+            return
+        yield chunk
+
+
+def read_header(chunks: Iterable[bytes], name: str) -> tuple[Header, Iterator[Line]]:
+    """Return the header and the lines that follow it, not yet read; name: for the error's sentence."""
+    lines = codec.unpack(_checked_magic(chunks, name))
+    try:
+        first = next(lines, None)
+        if first is None:
+            raise HangdocError(f"{name} was cut before its header was whole: nothing of it can be read")
+        decode = _decoder(codec.to_mapping(first), name)
+    except DamagedError as error:
+        raise HangdocError(f"{name} is not a hangdoc trace: {error}", _NOT_A_TRACE) from error
+    try:
+        header = decode(first)
+    except DamagedError as error:
+        raise HangdocError(f"{name} is damaged in its header: {error}") from error
+    if not isinstance(header, Header):
+        raise HangdocError(f"{name} is damaged: it does not begin with a header")
+    return header, map(decode, lines)
+
+
+def _checked_magic(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
+    begin = b""
+    rest = iter(chunks)
+    for chunk in rest:
+        begin += chunk
+        if len(begin) >= len(codec.MAGIC):
+            break
+    if not begin:
+        raise HangdocError(f"{name} is empty: it is not a hangdoc trace", _NOT_A_TRACE)
+    if not begin.startswith(codec.MAGIC):
+        raise HangdocError(f"{name} is not a hangdoc trace", _NOT_A_TRACE)
+    yield begin
+    yield from rest
+
+
+def _decoder(first: dict[str, object], name: str) -> Decode:
+    """Return what turns a line of this file into a record; first: its first line, whatever the schema."""
+    schema = first.get("schema")
+    if first.get("type") != "header" or not isinstance(schema, int):
+        raise DamagedError("it does not begin with a header")
+    if schema == SCHEMA:
+        return codec.from_json
+    if schema > SCHEMA:
+        message = f"{name} was written by a newer hangdoc (schema {schema}); this one reads up to {SCHEMA}"
+        raise HangdocError(message, "update hangdoc: pipx upgrade hangdoc")
+    if not migrate.can_upgrade(schema, SCHEMA):
+        raise DamagedError(f"there is no schema {schema}")
+    return lambda line: codec.from_mapping(migrate.upgrade(codec.to_mapping(line), schema, SCHEMA))
+
+
+def _read_chunks(chunks: Iterable[bytes], name: str) -> Trace:
+    header, lines = read_header(chunks, name)
+    assembly = Assembly()
+    try:
+        for line in lines:
+            assembly.take(line)
+    except DamagedError as error:
+        raise HangdocError(f"{name} is damaged after {len(assembly.snapshots)} snapshots: {error}") from error
+    return assembly.trace(header)
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
