@@ -1,0 +1,171 @@
+"""What NVML says of the GPUs: memory by process, utilisation, power."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hangdoc.model.gpu import Gpu, GpuProcess, Gpus
+from hangdoc.model.reading import Known, Missing, Reading, Reason
+from hangdoc.model.snapshot import Payload, Sample
+from hangdoc.sampling.probe import Context, Probe, Round, Session
+from hangdoc_probes._nvml import NvmlChild, NvmlSilentError
+
+NAME = "gpu"
+ANSWER_S = 3.0
+"""For one poll of all devices: 7 ms for eight were measured against a stub, but the first call may have to load the
+driver; arbitrary beyond that."""
+MOST_HELD = 2
+"""Programs the kernel may hold in the driver before no further one is started; arbitrary."""
+
+REASONS: dict[str, Reason] = {
+    "NVMLError_LibraryNotFound": "not-installed",
+    "NVMLError_DriverNotLoaded": "not-installed",
+    "NVMLError_NoPermission": "denied",
+    "NVMLError_NotSupported": "unsupported",
+    "NVMLError_FunctionNotFound": "unsupported",
+    "NVMLError_Timeout": "timeout",
+}
+REMEDIES: dict[Reason, str] = {
+    "not-installed": "start hangdoc where nvidia-smi works: on the host, or in a container with the GPUs (--gpus all)",
+    "denied": "run hangdoc as root (sudo)",
+    "timeout": "look for NVRM and Xid lines in the kernel's log (dmesg): the driver does not answer",
+    "failed": "look for NVRM and Xid lines in the kernel's log (dmesg), and compare with nvidia-smi",
+}
+
+T = TypeVar("T")
+
+
+class GpuSession:
+    """Keeps one program that asks NVML."""
+
+    def __init__(self, devices: Path) -> None:
+        self._devices = devices
+        self._child: NvmlChild | None = None
+        self._held = 0
+        self._ended_cpu_s = 0.0
+        self._none = False
+
+    @property
+    def children_cpu_s(self) -> float:
+        """CPU time of the programs so far."""
+        return self._ended_cpu_s + (self._child.cpu_s() if self._child else 0.0)
+
+    def interrupt(self) -> None:
+        """End the program, so that a take in progress ends."""
+        if self._child:
+            self._child.kill()
+
+    def take(self, now: Round) -> Iterable[Sample]:
+        """Poll all devices once."""
+        del now  # the host is the same in every round
+        taken_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        yield Sample(probe=NAME, process=None, taken_ns=taken_ns, reading=self.read())
+
+    def close(self) -> None:
+        """End the program."""
+        if self._child:
+            self._ended_cpu_s += self._child.cpu_s()
+            self._held += not self._child.close()
+            self._child = None
+
+    def read(self) -> Reading[Payload]:
+        """Poll all devices; a host without any is a reading too."""
+        has_devices = any(self._devices.glob("nvidia*"))
+        if self._none and not has_devices:
+            return Known(Gpus(()))
+        if self._held >= MOST_HELD:
+            return _missing("timeout", "the driver holds every program that asked it")
+        answer = self._ask()
+        if isinstance(answer, Missing):
+            return answer
+        if "error" in answer and not has_devices and REASONS.get(answer["error"]) == "not-installed":
+            self._none = True
+            self.close()
+            return Known(Gpus(()))
+        return reading(answer, lambda devices: Gpus(tuple(map(gpu, range(len(devices)), devices))))
+
+    def _ask(self) -> dict[str, Any] | Missing:
+        if self._child is None:
+            self._child = NvmlChild()
+        try:
+            answer: dict[str, Any] = self._child.ask(ANSWER_S)
+        except NvmlSilentError as silent:
+            self.close()
+            if silent.ended:
+                return _missing("failed", f"the program that asks NVML ended in {silent.call}")
+            return _missing("timeout", f"{silent.call} did not return within {ANSWER_S:g} s")
+        return answer
+
+
+def reading(answer: dict[str, Any], convert: Callable[[Any], T]) -> Reading[T]:
+    """Turn an answer of the program into a reading.
+
+    >>> reading({"value": 40}, lambda percent: percent / 100)
+    Known(value=0.4)
+    >>> reading({"error": "NVMLError_GpuIsLost", "text": "GPU is lost"}, int).detail
+    'NVMLError_GpuIsLost: GPU is lost'
+    """
+    if "error" not in answer:
+        return Known(convert(answer["value"]))
+    return _missing(REASONS.get(answer["error"], "failed"), f"{answer['error']}: {answer['text']}")
+
+
+def gpu(index: int, device: dict[str, Any]) -> Gpu:
+    """Make the record of a device, each field on its own."""
+    name = reading(device["name"], str)
+    return Gpu(
+        index=index,
+        name=name.value if isinstance(name, Known) else f"GPU {index}",
+        used_bytes=reading(device["memory"], lambda memory: int(memory[0])),
+        total_bytes=reading(device["memory"], lambda memory: int(memory[1])),
+        util_ratio=reading(device["use"], lambda percent: percent / 100),
+        power_w=reading(device["power"], lambda milliwatts: milliwatts / 1000),
+        power_limit_w=reading(device["limit"], lambda milliwatts: milliwatts / 1000),
+        processes=reading(device["processes"], lambda found: tuple(_process(*entry) for entry in found)),
+    )
+
+
+def _process(pid: int, used_bytes: int | None) -> GpuProcess:
+    if used_bytes is None:
+        return GpuProcess(pid, _missing("unsupported", "the driver does not tell this process's memory"))
+    return GpuProcess(pid, Known(used_bytes))
+
+
+def _missing(reason: Reason, detail: str) -> Missing:
+    return Missing(NAME, reason, detail, REMEDIES.get(reason, ""))
+
+
+def open_session(context: Context, devices: Path = Path("/dev")) -> Session:
+    """Start reading the host's GPUs."""
+    del context
+    return GpuSession(devices)
+
+
+def check(proc: Path, devices: Path = Path("/dev")) -> Reading[str]:
+    """Say which GPUs NVML shows here."""
+    del proc
+    session = GpuSession(devices)
+    try:
+        found = session.read()
+    finally:
+        session.close()
+    if isinstance(found, Missing):
+        return found
+    assert isinstance(found.value, Gpus)
+    names = [device.name for device in found.value.devices]
+    return Known(f"{len(names)} GPUs: {', '.join(sorted(set(names)))}" if names else "this host has no NVIDIA GPU")
+
+
+PROBE = Probe(
+    name=NAME,
+    title="memory by process, utilisation and power of each GPU",
+    open=open_session,
+    check=check,
+    background=True,
+    deadline_s=2 * ANSWER_S,
+    host=True,
+    reads=("NVML", "/dev/nvidia*"),
+)
