@@ -83,6 +83,10 @@ class Observer:
         """Return what hangdoc used since the observation began."""
         return self._meter.read()
 
+    def restart_meter(self) -> None:
+        """Measure the overhead from now on."""
+        self._meter = Meter()
+
     def close(self) -> None:
         """End all probes and their threads; one that is stuck in the kernel is left behind."""
         self._stop.set()

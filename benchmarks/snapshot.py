@@ -1,0 +1,238 @@
+"""What a sweep over 10 processes with 200 threads each costs: hangdoc, psutil, a bare C loop; one run, one table.
+
+Run it with `python benchmarks/snapshot.py`; --quick takes fewer rounds and asserts nothing different.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from hangdoc import discovery
+from hangdoc.model.process import Launch, Process, ProcessKey
+from hangdoc.procfs.stat import parse_stat
+from hangdoc.sampling.collect import Observer
+from hangdoc.sampling.probe import Context, Probe, Round
+
+PROCESSES, THREADS = 10, 200
+AWAKE_EVERY = 20
+"""One thread in twenty polls ten times a second, as the helper threads of a server do; the others sleep."""
+CHEAP = ("cpu", "progress", "fds", "futex")
+
+
+@dataclass
+class Row:
+    """One method: what it reads of a thread, and the CPU time of each of its sweeps."""
+
+    name: str
+    fields: str
+    sweep: Callable[[], float]
+    spent_ms: list[float] = field(default_factory=list)
+
+
+def target(threads: int) -> None:
+    """Be the target: one process with this many threads."""
+    awake = threading.Event()
+
+    def poll() -> None:
+        while not awake.wait(0.1):
+            pass
+
+    for number in range(threads - 1):
+        work = poll if number % AWAKE_EVERY == 0 else awake.wait
+        threading.Thread(target=work, daemon=True).start()
+    print("ready", flush=True)
+    sys.stdin.read()
+
+
+@contextmanager
+def targets() -> Iterator[tuple[Process, ...]]:
+    command = [sys.executable, __file__, "--target", str(THREADS)]
+    pipe = subprocess.PIPE
+    children = [subprocess.Popen(command, stdin=pipe, stdout=pipe) for _ in range(PROCESSES)]
+    try:
+        for child in children:
+            assert child.stdout is not None
+            child.stdout.readline()
+        yield tuple(process(child.pid) for child in children)
+    finally:
+        for child in children:
+            child.communicate()
+
+
+def process(pid: int) -> Process:
+    line = parse_stat(Path(f"/proc/{pid}/stat").read_bytes())
+    return Process(key=ProcessKey(pid, line.start_ticks), ppid=line.ppid, role="other")
+
+
+def context(processes: tuple[Process, ...]) -> Context:
+    return Context(launch=Launch(root=processes[0].key, engine="generic", processes=processes), intern=lambda _: 0)
+
+
+def spent_ms(work: Callable[[], object]) -> float:
+    before_ns = time.thread_time_ns()
+    work()
+    return (time.thread_time_ns() - before_ns) / 1e6
+
+
+def hangdoc_warm(stack: ExitStack, cpu: Probe, processes: tuple[Process, ...]) -> Callable[[], float]:
+    session = cpu.open(context(processes))
+    stack.callback(session.close)
+    now = Round(1, time.clock_gettime_ns(time.CLOCK_BOOTTIME), processes, thorough=False)
+    list(session.take(now))
+    return lambda: spent_ms(lambda: list(session.take(now)))
+
+
+def hangdoc_cold(cpu: Probe, processes: tuple[Process, ...], *, thorough: bool) -> float:
+    session = cpu.open(context(processes))
+    try:
+        now = Round(0, time.clock_gettime_ns(time.CLOCK_BOOTTIME), processes, thorough)
+        return spent_ms(lambda: list(session.take(now)))
+    finally:
+        session.close()
+
+
+def psutil_objects(tids: list[int]) -> None:
+    for tid in tids:
+        thread = psutil.Process(tid)
+        with thread.oneshot():
+            thread.num_ctx_switches(), thread.cpu_times(), thread.status()
+
+
+def bare_loop(stack: ExitStack, program: Path, how: str, pids: list[int]) -> Callable[[], float]:
+    command = [str(program), how, *map(str, pids)]
+    child = stack.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+    requests, answers = child.stdin, child.stdout
+    assert requests is not None
+    assert answers is not None
+    stack.callback(requests.close)
+
+    def sweep() -> float:
+        print(file=requests, flush=True)
+        spent_ns, threads, _ = map(int, answers.readline().split())
+        assert threads == PROCESSES * THREADS, threads
+        return spent_ns / 1e6
+
+    sweep()
+    return sweep
+
+
+def compiled(directory: Path) -> Path | None:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        print("no C compiler (cc): the bare loops are left out")
+        return None
+    program = directory / "sweep"
+    subprocess.run([compiler, "-O2", "-o", str(program), str(Path(__file__).with_name("sweep.c"))], check=True)
+    return program
+
+
+def rows(stack: ExitStack, processes: tuple[Process, ...]) -> Iterator[Row]:
+    cpu = next(probe for probe in discovery.probes() if probe.name == "cpu")
+    pids = [one.key.pid for one in processes]
+    whole = [psutil.Process(pid) for pid in pids]
+    tids = [thread.id for one in whole for thread in one.threads()]
+    states = "state, faults, switches"
+    yield Row(
+        "hangdoc warm (held)",
+        f"run_ns, wait_ns, slices; stat a process; {states} of main and moved threads",
+        hangdoc_warm(stack, cpu, processes),
+    )
+    yield Row("hangdoc cold", "the same, descriptors opened", lambda: hangdoc_cold(cpu, processes, thorough=False))
+    yield Row(
+        "hangdoc cold, thorough",
+        f"the same, and name, {states}, ticks of all",
+        lambda: hangdoc_cold(cpu, processes, thorough=True),
+    )
+    yield Row(
+        "psutil Process.threads()",
+        "utime, stime (ticks)",
+        lambda: spent_ms(lambda: [one.threads() for one in whole]),
+    )
+    yield Row(
+        "psutil object a thread",
+        "switches, cpu_times, status (oneshot)",
+        lambda: spent_ms(lambda: psutil_objects(tids)),
+    )
+    program = compiled(Path(stack.enter_context(tempfile.TemporaryDirectory())))
+    if program:
+        yield Row("C loop, held", "run_ns, wait_ns, slices", bare_loop(stack, program, "held", pids))
+        yield Row("C loop, opened", "run_ns, wait_ns, slices", bare_loop(stack, program, "opened", pids))
+
+
+def table(processes: tuple[Process, ...], rounds: int) -> None:
+    with ExitStack() as stack:
+        measured = list(rows(stack, processes))
+        for number in range(rounds):
+            # Once a second and in turn, so that every method meets the caches as a sampler at 1 Hz does.
+            for row in measured[number % len(measured) :] + measured[: number % len(measured)]:
+                row.spent_ms.append(row.sweep())
+                time.sleep(1 / len(measured))
+    ours = statistics.median(measured[0].spent_ms)
+    print(f"{'':26}{'ms CPU a sweep':>16}{'us a thread':>13}{'x warm':>8}   fields of each thread")
+    for row in measured:
+        median = statistics.median(row.spent_ms)
+        each = median * 1000 / (PROCESSES * THREADS)
+        print(f"{row.name:26}{median:16.2f}{each:13.2f}{median / ours:8.1f}   {row.fields}")
+
+
+def own_share(processes: tuple[Process, ...], seconds: int) -> None:
+    """Print what following the target costs: the cheap probes at 1 Hz, then a whole first observation."""
+    cheap = [probe for probe in discovery.probes() if probe.name in CHEAP]
+    for names, probes, rounds in (("+".join(CHEAP), cheap, seconds), ("all probes, first 5 s", discovery.probes(), 6)):
+        thorough = (lambda _: False) if probes is cheap else (lambda index: index % 5 == 0)
+        with Observer(context(processes), probes, lambda: processes, thorough=thorough) as observer:
+            for snapshot in observer.rounds():
+                if snapshot.index == 0 and probes is cheap:
+                    observer.restart_meter()
+                if snapshot.index == rounds - 1 + (probes is cheap):
+                    break
+            observer.finish()
+            used = observer.overhead()
+        print(
+            f"own CPU at 1 Hz, {names}: {used.own_cpu_s / used.wall_s:.2%} of a core"
+            f" and {used.children_cpu_s / used.wall_s:.2%} in programs it ran"
+        )
+
+
+def watch_once(pid: int) -> None:
+    command = [sys.executable, "-m", "hangdoc", "watch", str(pid), "--once", "--json"]
+    begun_s = time.monotonic()
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    wall_s = time.monotonic() - begun_s
+    if not done.stdout.lstrip().startswith("{"):
+        print("hangdoc watch PID --once: left out, the command gives no diagnosis yet")
+        return
+    print(f"hangdoc watch PID --once: {wall_s:.1f} s wall, exit code {done.returncode}")
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--target", type=int, help=argparse.SUPPRESS)
+    options.add_argument("--rounds", type=int, default=9, help="sweeps of each method (default 9)")
+    options.add_argument("--seconds", type=int, default=20, help="length of the 1 Hz measurement (default 20)")
+    given = options.parse_args()
+    if given.target:
+        target(given.target)
+        return
+    with targets() as processes:
+        print(f"target: {PROCESSES} processes x {THREADS} threads; medians of {given.rounds} sweeps, taken in turn")
+        table(processes, given.rounds)
+        own_share(processes, given.seconds)
+        watch_once(processes[0].key.pid)
+
+
+if __name__ == "__main__":
+    main()
