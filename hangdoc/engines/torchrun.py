@@ -1,0 +1,34 @@
+"""torchrun, torch 2.x: the elastic agent and its workers; a worker's rank is in its environment, not its title."""
+
+from __future__ import annotations
+
+import re
+
+from hangdoc.model.engine import Engine, Option, Title
+
+TITLES = (
+    # The name that the agent's main thread gives itself; only looked at when the command line is unreadable or empty.
+    Title(re.compile(r"^pt_elastic$"), "launcher"),
+)
+
+OPTIONS = (
+    Option("nproc_per_node", ("--nproc-per-node",), "1"),
+    Option("nnodes", ("--nnodes",), "1:1"),
+    Option("node_rank", ("--node-rank",), "0"),
+    Option("port", ("--master-port",), "29500"),
+    Option("standalone", ("--standalone",), "", is_switch=True),
+)
+
+ENGINE = Engine(
+    name="torchrun",
+    launchers=(
+        re.compile(r"(?:^|/)torchrun(?:\s|$)"),
+        re.compile(r"^-m\s+torch\.distributed\.(?:run|launch|elastic\.\S+)(?:\s|$)"),
+        re.compile(r"(?:^|/)torch/distributed/(?:run|launch)\.py(?:\s|$)"),
+        re.compile(r"(?:^|/)accelerate\s+launch(?:\s|$)"),
+        re.compile(r"^-m\s+accelerate\.commands\.launch(?:\s|$)"),
+    ),
+    distribution="torch",
+    titles=TITLES,
+    options=OPTIONS,
+)
