@@ -8,6 +8,9 @@ from functools import cache
 from importlib.metadata import entry_points
 from types import ModuleType
 
+from hangdoc.model.engine import Engine
+from hangdoc.sampling.probe import Probe
+
 
 @cache
 def modules(group: str) -> tuple[ModuleType, ...]:
@@ -24,3 +27,17 @@ def modules(group: str) -> tuple[ModuleType, ...]:
 def _public_modules(package: ModuleType) -> list[ModuleType]:
     names = sorted(item.name for item in pkgutil.iter_modules(package.__path__) if not item.name.startswith("_"))
     return [importlib.import_module(f"{package.__name__}.{name}") for name in names]
+
+
+def probes() -> tuple[Probe, ...]:
+    """Return every probe, sorted by the name of its module."""
+    return tuple(module.PROBE for module in modules("hangdoc.probes"))
+
+
+def engine(name: str) -> Engine:
+    """Return an engine's tables; an engine that nobody describes has empty ones."""
+    for module in modules("hangdoc.engines"):
+        if module.ENGINE.name == name:
+            found: Engine = module.ENGINE
+            return found
+    return Engine(name="generic")

@@ -1,0 +1,195 @@
+"""Every hypothesis over a trace, weighed and ranked; none is dropped."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from hangdoc import discovery
+from hangdoc.criteria import RANK, Hypothesis, Weighed, weigh
+from hangdoc.features.features import Features, Member, features, mover_keys
+from hangdoc.features.index import Index
+from hangdoc.features.lacking import missing_readings
+from hangdoc.features.outputs import OutputFile
+from hangdoc.features.slices import EQUAL_SLICES, steady_window
+from hangdoc.model.diagnosis import (
+    Diagnosis,
+    Finding,
+    GpuState,
+    GpuUse,
+    NextStep,
+    Output,
+    OutputState,
+    ProcessState,
+    Target,
+    TargetKind,
+    Verdict,
+)
+from hangdoc.model.gpu import Gpus
+from hangdoc.model.reading import Known, Missing, Reading
+from hangdoc.trace.records import Trace
+
+T = TypeVar("T")
+
+PRECEDENCE: tuple[Verdict, ...] = ("crashed", "busy-wait", "blocked", "hung", "slow-start", "healthy", "undetermined")
+"""Which verdict leads among equal grades: the one that explains the others."""
+
+
+def diagnose(trace: Trace, kind: TargetKind = "live") -> Diagnosis:
+    """Return the diagnosis of a trace; the same one every time."""
+    index = Index(trace)
+    engine = discovery.engine(trace.header.launch.engine)
+    window, steady = steady_window(trace, mover_keys(trace.snapshots[-1].processes))
+    seen = features(trace, engine, window, steady=steady)
+    ranked = _ranked(seen)
+    leader = ranked[0] if RANK[ranked[0].grade] >= RANK["likely"] else None
+    culprits = leader.culprits if leader is not None else ()
+    return Diagnosis(
+        taken_wall_ns=trace.snapshots[-1].wall_ns,
+        target=_target(trace, kind),
+        verdict=leader.hypothesis.verdict if leader is not None else "undetermined",
+        grade=leader.grade if leader is not None else "undetermined",
+        phase=seen.phase,
+        headline=leader.headline if leader is not None else _undetermined_headline(seen, ranked),
+        culprits=culprits,
+        hypotheses=tuple(_finding(weighed) for weighed in ranked),
+        waits=tuple(wait for weighed in ranked if RANK[weighed.grade] >= RANK["likely"] for wait in weighed.waits),
+        next_steps=_next_steps(ranked, leader),
+        outputs=tuple(_output(output, trace.snapshots[-1].wall_ns) for output in seen.outputs),
+        gpus=_gpus(seen.gpus),
+        missing=missing_readings(index, seen),
+        window_s=round(window.seconds, 3),
+        processes=tuple(_process(member) for member in seen.members.values()),
+    )
+
+
+def settled(trace: Trace) -> bool:
+    """Tell whether an observation may end: the last slices agree and give a verdict."""
+    if len(trace.snapshots) <= EQUAL_SLICES:
+        return False
+    return diagnose(trace).verdict != "undetermined"
+
+
+def hypotheses() -> tuple[Hypothesis, ...]:
+    """Return every hypothesis, sorted by its identifier."""
+    found: list[Hypothesis] = [module.HYPOTHESIS for module in discovery.modules("hangdoc.hypotheses")]
+    return tuple(sorted(found, key=lambda hypothesis: hypothesis.id))
+
+
+def _ranked(seen: Features) -> list[Weighed]:
+    weighed = [weigh(hypothesis, seen) for hypothesis in hypotheses()]
+    return sorted(
+        weighed,
+        key=lambda one: (
+            -RANK[one.grade],
+            PRECEDENCE.index(one.hypothesis.verdict),
+            -one.support,
+            one.hypothesis.id,
+        ),
+    )
+
+
+def _target(trace: Trace, kind: TargetKind) -> Target:
+    launch = trace.header.launch
+    version = launch.engine_version.value if isinstance(launch.engine_version, Known) else None
+    return Target(kind=kind, pid=launch.root.pid, host=trace.header.host, engine=launch.engine, engine_version=version)
+
+
+def _finding(weighed: Weighed) -> Finding:
+    return Finding(
+        id=weighed.hypothesis.id,
+        name=weighed.hypothesis.name,
+        verdict=weighed.hypothesis.verdict,
+        grade=weighed.grade,
+        for_=weighed.for_,
+        against=weighed.against,
+        missing=weighed.missing,
+    )
+
+
+def _undetermined_headline(seen: Features, ranked: list[Weighed]) -> str:
+    if not seen.members:
+        return "The launch ended while it was watched; nothing seen says that it crashed."
+    open_ones = [weighed for weighed in ranked if weighed.grade == "undetermined"]
+    if not open_ones:
+        return "Undetermined: no explanation fits what was read."
+    best = open_ones[0]
+    lack = best.missing[0] if best.missing else "more readings"
+    return f"Undetermined: it may be {best.hypothesis.name}, but not known is {lack}."
+
+
+_MOST_STEPS = 3
+"""Steps that a tired person still reads. Arbitrary."""
+
+
+def _next_steps(ranked: list[Weighed], leader: Weighed | None) -> tuple[NextStep, ...]:
+    if leader is not None:
+        return (NextStep(playbook=leader.hypothesis.playbook, action=leader.hypothesis.action),)
+    open_ones = [weighed.hypothesis for weighed in ranked if weighed.grade == "undetermined"]
+    return tuple(NextStep(playbook=one.playbook, action=one.action) for one in open_ones[:_MOST_STEPS])
+
+
+def _output(output: OutputFile, end_wall_ns: int) -> Output:
+    file = output.file
+    written_ns = file.modified_wall_ns
+    silent_s = (end_wall_ns - written_ns.value) / 1e9 if isinstance(written_ns, Known) else None
+    return Output(
+        pid=output.process.key.pid,
+        fd=file.fd,
+        path=file.target,
+        kind=file.kind,
+        state=_output_state(output),
+        hidden_bytes=None,
+        hidden_tail=None,
+        silent_s=None if silent_s is None else round(max(0.0, silent_s), 3),
+    )
+
+
+def _output_state(output: OutputFile) -> OutputState:
+    """Return what can be told without reading the process's own buffer: equal sizes never prove "flushed"."""
+    file = output.file
+    if isinstance(file.pipe, Known) and file.pipe.value.queued_bytes >= file.pipe.value.capacity_bytes:
+        return "pipe-full"
+    if isinstance(file.size_bytes, Known) and file.size_bytes.value == 0 and file.kind == "file":
+        return "nothing-written"
+    return "unknown"
+
+
+def _gpus(gpus: Reading[Gpus]) -> tuple[GpuState, ...] | None:
+    if isinstance(gpus, Missing):
+        return None
+    return tuple(
+        GpuState(
+            index=gpu.index,
+            name=gpu.name,
+            used_bytes=_value(gpu.used_bytes),
+            util_ratio=_value(gpu.util_ratio),
+            power_w=_value(gpu.power_w),
+            processes=None
+            if isinstance(gpu.processes, Missing)
+            else tuple(GpuUse(pid=one.pid, used_bytes=_value(one.used_bytes)) for one in gpu.processes.value),
+        )
+        for gpu in gpus.value.devices
+    )
+
+
+def _process(member: Member) -> ProcessState:
+    motion = member.motion
+    known = motion.value if isinstance(motion, Known) else None
+    return ProcessState(
+        pid=member.key.pid,
+        start_ticks=member.key.start_ticks,
+        role=member.process.role,
+        rank=member.process.rank,
+        state=None if known is None else known.state,
+        phase=member.phase,
+        cpu_ratio=None if known is None else _rounded(known.cpu_ratio),
+        demand_ratio=None if known is None else _rounded(known.demand_ratio),
+    )
+
+
+def _value(reading: Reading[T]) -> T | None:
+    return reading.value if isinstance(reading, Known) else None
+
+
+def _rounded(reading: Reading[float]) -> float | None:
+    return round(reading.value, 3) if isinstance(reading, Known) else None

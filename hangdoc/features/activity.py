@@ -1,0 +1,116 @@
+"""What a member was doing over a window: working, spinning, stirring, or still; and which thread waits in what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from hangdoc.features.dumps import ThreadHistory
+from hangdoc.features.features import Member
+from hangdoc.features.motion import Flow, ThreadMotion
+from hangdoc.features.syscalls import Call, call_of, is_untimed_futex_wait
+from hangdoc.model.reading import Known, Missing, Reading
+from hangdoc.model.thread import SystemCall
+
+Activity: TypeAlias = Literal["works", "spins", "stirs", "still"]
+
+SPIN_DEMAND_RATIO = 0.8
+"""Demand (on a CPU or waiting for one) from which a thread counts as burning CPU: spins measured 0.95 to 1.0 on a
+full machine, a healthy two-rank idle loop 0.2 to 0.4."""
+
+NOISE_IO_BYTES_PER_S = 1024
+"""Reads and writes of a hung server: none were seen; a throttled load moved 40 KB/s. Between them, arbitrary."""
+
+NOISE_FAULTS_PER_S = 100
+"""Page faults of a hung or spinning Python process: 0 to a few a second; loads and compiles make 500 to 70,000."""
+
+NOISE_RSS_BYTES = 1 << 20
+"""Change of resident memory within a window that means nothing: allocators give pages back. Arbitrary."""
+
+
+def work(flow: Flow) -> str | None:
+    """Return the sentence that shows work, or None when nothing moved above the noise."""
+    seconds = flow.seconds
+    for amount, noise, sentence in (
+        (flow.io_bytes, NOISE_IO_BYTES_PER_S, "reads and writes {:,.0f} bytes/s"),
+        (flow.disk_bytes, NOISE_IO_BYTES_PER_S, "reads {:,.0f} bytes/s from disk"),
+        (Known(flow.faults), NOISE_FAULTS_PER_S, "takes {:,.0f} page faults/s"),
+    ):
+        if isinstance(amount, Known) and amount.value / seconds > noise:
+            return sentence.format(amount.value / seconds)
+    if flow.rss_bytes > NOISE_RSS_BYTES:
+        return f"its memory changed by {flow.rss_bytes / 2**20:,.1f} MiB"
+    if flow.child_cpu_ticks > 0:
+        return "children of it ended after using CPU"
+    return None
+
+
+def activity(member: Member) -> Reading[Activity]:
+    """Return what a member did over the window; Missing when a reading that decides it is missing."""
+    if isinstance(member.flow, Missing):
+        return member.flow
+    if work(member.flow.value) is not None:
+        return Known("works")
+    if isinstance(member.flow.value.io_bytes, Missing):
+        return member.flow.value.io_bytes
+    threads = own_threads(member)
+    if isinstance(threads, Missing):
+        return threads
+    if any(thread.demand_ratio >= SPIN_DEMAND_RATIO for thread in threads.value):
+        return Known("spins")
+    return Known("still") if all(thread.is_still for thread in threads.value) else Known("stirs")
+
+
+def own_threads(member: Member) -> Reading[tuple[ThreadMotion, ...]]:
+    """Return the motion of the threads that do the member's work: Python threads that are not helpers.
+
+    Without Python stacks that is the main thread alone: pools of native helper threads (Gloo's, OpenMP's) poll for
+    ever in healthy and hung servers alike and prove nothing.
+    """
+    if isinstance(member.motion, Missing):
+        return member.motion
+    clocks = member.motion.value.threads
+    if isinstance(clocks, Missing):
+        return clocks
+    tids = {member.key.pid}
+    if isinstance(member.dumps, Known):
+        tids = {tid for tid, seen in member.dumps.value.threads.items() if not is_helper(seen)}
+    found = tuple(clocks.value[tid] for tid in sorted(tids) if tid in clocks.value)
+    return Known(found) if found else Missing("cpu", "gone", "none of its Python threads has a clock")
+
+
+def is_helper(thread: ThreadHistory) -> bool:
+    """Tell whether a thread exists to wait: in every dump it sat in a helper's frame."""
+    return thread.always_does("helper")
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A thread that waits in a system call, in every round of the window."""
+
+    tid: int
+    call: Call
+    system_call: SystemCall
+    untimed: bool
+
+
+def waiting(member: Member, tid: int) -> Reading[Waiting | None]:
+    """Return the system call in which a thread sat in every reading of the window; None when it moved or ran."""
+    if isinstance(member.waits, Missing):
+        return member.waits
+    seen: list[SystemCall | None] = []
+    machine = ""
+    for waits in member.waits.value:
+        machine = waits.machine
+        for thread in waits.threads:
+            if thread.tid != tid:
+                continue
+            if isinstance(thread.system_call, Missing):
+                return thread.system_call
+            seen.append(thread.system_call.value)
+    if not seen:
+        return Missing("futex", "not-taken", f"thread {tid} was not read in this window")
+    first = seen[0]
+    if first is None or any(call is None or call.number != first.number for call in seen):
+        return Known(None)
+    return Known(Waiting(tid, call_of(first.number, machine), first, is_untimed_futex_wait(first, machine)))

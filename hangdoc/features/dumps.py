@@ -1,0 +1,93 @@
+"""The Python stacks of one process over a window: what each thread was seen doing, and whether it stayed there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hangdoc.features.frames import Meaning, read_stack
+from hangdoc.features.index import Index, Window
+from hangdoc.model.engine import Engine
+from hangdoc.model.process import ProcessKey
+from hangdoc.model.reading import Known, Reading
+from hangdoc.model.stack import Frame, Stack, Stacks
+
+
+@dataclass(frozen=True)
+class ThreadView:
+    """One thread in one dump."""
+
+    tid: int
+    name: str
+    active: bool
+    owns_gil: bool
+    stack: Stack
+    meaning: Meaning
+
+
+@dataclass(frozen=True)
+class ThreadHistory:
+    """One thread over the dumps of a window, oldest first; dumps without the thread are left out."""
+
+    tid: int
+    views: tuple[ThreadView, ...]
+
+    @property
+    def last(self) -> ThreadView:
+        """The newest view."""
+        return self.views[-1]
+
+    @property
+    def leaf(self) -> Frame | None:
+        """The innermost frame of the newest view."""
+        return self.last.stack[0] if self.last.stack else None
+
+    def always_does(self, *activities: str) -> bool:
+        """Tell whether every view shows one of these activities in some frame."""
+        return all(any(activity in activities for activity in view.meaning.activities) for view in self.views)
+
+    def ever_does(self, *activities: str) -> bool:
+        """Tell whether any view shows one of these activities in some frame."""
+        return any(any(activity in activities for activity in view.meaning.activities) for view in self.views)
+
+    def stays_in_one_function(self) -> bool:
+        """Tell whether every view has the same function innermost, called from the same lines."""
+        shapes = {(_function(view.stack[:1]), view.stack[1:]) for view in self.views}
+        return len(shapes) == 1 and bool(self.last.stack)
+
+    def lines_seen(self) -> int:
+        """Return how many different lines of the innermost function the views show."""
+        return len({view.stack[0].line for view in self.views if view.stack})
+
+
+@dataclass(frozen=True)
+class Dumps:
+    """Every Python thread of one process; times_ns: when the dumps were taken, oldest first."""
+
+    times_ns: tuple[int, ...]
+    threads: dict[int, ThreadHistory]
+
+    @property
+    def count(self) -> int:
+        """How many dumps there are."""
+        return len(self.times_ns)
+
+
+def dumps(index: Index, process: ProcessKey, window: Window, stacks: Sequence[Stack], engine: Engine) -> Reading[Dumps]:
+    """Return the dumps of one process within a window; Missing when there is none."""
+    readings = index.known("stacks", process, Stacks, window)
+    if not readings:
+        return index.missing("stacks", process, window)
+    views: dict[int, list[ThreadView]] = {}
+    for _, reading in readings:
+        for thread in reading.threads:
+            stack = stacks[thread.stack]
+            view = ThreadView(thread.tid, thread.name, thread.active, thread.owns_gil, stack, read_stack(stack, engine))
+            views.setdefault(thread.tid, []).append(view)
+    alive = {thread.tid for thread in readings[-1][1].threads}
+    histories = {tid: ThreadHistory(tid, tuple(seen)) for tid, seen in sorted(views.items()) if tid in alive}
+    return Known(Dumps(tuple(at_ns for at_ns, _ in readings), histories))
+
+
+def _function(frames: Stack) -> tuple[tuple[str, str], ...]:
+    return tuple((frame.function, frame.file) for frame in frames)

@@ -1,0 +1,162 @@
+"""Everything the hypotheses may ask about a window of a trace, computed once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from hangdoc.features.dumps import Dumps, ThreadHistory, dumps
+from hangdoc.features.index import Index, Window
+from hangdoc.features.motion import Flow, Motion, flow, motion
+from hangdoc.features.outputs import LogState, OutputFile, descriptors, log_state, opened_gpu, outputs
+from hangdoc.features.phases import launch_phase, member_phase
+from hangdoc.model.engine import Engine
+from hangdoc.model.fd import OpenFile
+from hangdoc.model.gpu import Gpus
+from hangdoc.model.log import Phase
+from hangdoc.model.process import Launch, Process, ProcessKey
+from hangdoc.model.reading import Known, Missing, Reading
+from hangdoc.model.thread import Waits
+from hangdoc.trace.records import Trace
+
+
+@dataclass(frozen=True)
+class Member:
+    """One process of the launch over the window. waits: of every round, oldest first."""
+
+    process: Process
+    motion: Reading[Motion]
+    flow: Reading[Flow]
+    dumps: Reading[Dumps]
+    waits: Reading[tuple[Waits, ...]]
+    files: Reading[tuple[OpenFile, ...]]
+    has_gpu: Reading[bool]
+    phase: Phase
+
+    @property
+    def key(self) -> ProcessKey:
+        """Its identity."""
+        return self.process.key
+
+    @property
+    def main(self) -> Reading[ThreadHistory]:
+        """The stacks of its main thread."""
+        if isinstance(self.dumps, Missing):
+            return self.dumps
+        history = self.dumps.value.threads.get(self.key.pid)
+        if history is None:
+            return Missing("stacks", "unsupported", "the main thread has no Python stack")
+        return Known(history)
+
+
+@dataclass(frozen=True)
+class Departure:
+    """A member that ended while it was watched."""
+
+    process: Process
+    last_seen: int
+
+
+@dataclass(frozen=True)
+class Features:
+    """A window of a trace, read. members: alive at its end, sorted by key; steady: its slices are of one kind."""
+
+    launch: Launch
+    window: Window
+    members: dict[ProcessKey, Member]
+    departed: tuple[Departure, ...]
+    log: Reading[LogState]
+    outputs: tuple[OutputFile, ...]
+    gpus: Reading[Gpus]
+    phase: Phase
+    steady: bool
+
+    @property
+    def movers(self) -> tuple[Member, ...]:
+        """The members that have to move for the launch to move."""
+        return tuple(self.members[key] for key in mover_keys(tuple(m.process for m in self.members.values())))
+
+
+def mover_keys(processes: tuple[Process, ...]) -> tuple[ProcessKey, ...]:
+    """Return which processes have to move for the launch to move.
+
+    Rule: schedulers and workers; without any, every process but the launcher, the detokenizer, compilers and
+    trackers; without any of these, the launcher. Why: in every start-up hang the launcher and the detokenizer look
+    the same, they wait. Fails when an engine's titles are unknown and its parent does the work.
+    """
+    for roles in ({"scheduler", "worker"}, {"other", "router", "tokenizer"}, {"launcher"}):
+        found = tuple(p.key for p in processes if p.role in roles and not is_tracker(p))
+        if found:
+            return found
+    return ()
+
+
+def is_tracker(process: Process) -> bool:
+    """Tell whether a process is multiprocessing's resource tracker, which waits for ever by design."""
+    return "resource_tracker" in process.title
+
+
+def features(trace: Trace, engine: Engine, window: Window, *, steady: bool) -> Features:
+    """Compute everything about one window of a trace."""
+    index = Index(trace)
+    launch = trace.header.launch
+    last = trace.snapshots[window.last]
+    log = log_state(index, window, last.wall_ns)
+    members = {
+        process.key: _member(index, trace, process, engine, window)
+        for process in sorted(last.processes, key=lambda process: process.key)
+    }
+    gpus = index.known("gpu", None, Gpus, Window(0, window.last, 0, window.end_ns))
+    shell = Features(
+        launch=launch,
+        window=window,
+        members=members,
+        departed=_departed(trace, window),
+        log=log,
+        outputs=outputs(index, last.processes, window),
+        gpus=Known(gpus[-1][1]) if gpus else index.missing("gpu", None, window),
+        phase="unknown",
+        steady=steady,
+    )
+    return _with_phase(shell)
+
+
+def _with_phase(shell: Features) -> Features:
+    movers = {member.key for member in shell.movers}
+    asks_warmup = any(_asks_warmup(member) for member in shell.members.values())
+    phase = launch_phase([member.phase for member in shell.movers], shell.log, asks_warmup=asks_warmup)
+    members = {
+        key: replace(member, phase=phase) if key in movers and member.phase == "unknown" else member
+        for key, member in shell.members.items()
+    }
+    return replace(shell, phase=phase, members=members)
+
+
+def _asks_warmup(member: Member) -> bool:
+    if isinstance(member.dumps, Missing):
+        return False
+    return any(thread.last.meaning.does("warmup-request") for thread in member.dumps.value.threads.values())
+
+
+def _member(index: Index, trace: Trace, process: Process, engine: Engine, window: Window) -> Member:
+    stacks = dumps(index, process.key, window, trace.stacks, engine)
+    waits = index.known("futex", process.key, Waits, window)
+    return Member(
+        process=process,
+        motion=motion(index, process.key, window, trace.header.clock_ticks_per_s),
+        flow=flow(index, process.key, window),
+        dumps=stacks,
+        waits=Known(tuple(reading for _, reading in waits)) if waits else index.missing("futex", process.key, window),
+        files=descriptors(index, process.key, window),
+        has_gpu=opened_gpu(index, process.key, window),
+        phase=member_phase(stacks, process.key.pid),
+    )
+
+
+def _departed(trace: Trace, window: Window) -> tuple[Departure, ...]:
+    last = {process.key for process in trace.snapshots[window.last].processes}
+    seen: dict[ProcessKey, Departure] = {}
+    for position in range(window.last):
+        for process in trace.snapshots[position].processes:
+            if process.key not in last:
+                seen[process.key] = Departure(process, position)
+    return tuple(seen[key] for key in sorted(seen))

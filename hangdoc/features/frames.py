@@ -1,0 +1,60 @@
+"""What a Python stack says about its thread: activities from the inside out, and the phase of the launch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from hangdoc.engines._python import FRAMES as PYTHON_FRAMES
+from hangdoc.model.engine import Activity, Engine, FrameRule
+from hangdoc.model.log import Phase
+from hangdoc.model.stack import Frame, Stack
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """A stack read through the tables.
+
+    activities: of every frame that a rule knows, innermost first; phase: "unknown" when no frame tells.
+    """
+
+    activities: tuple[Activity, ...]
+    phase: Phase
+
+    def does(self, *activities: Activity) -> bool:
+        """Tell whether any frame of the stack stands for one of these activities."""
+        return any(activity in activities for activity in self.activities)
+
+
+def read_stack(stack: Stack, engine: Engine) -> Meaning:
+    """Read a stack, innermost frame first, through the engine's rules and then the common ones."""
+    rules = [_rule_of(frame, position == 0, engine) for position, frame in enumerate(stack)]
+    known = [rule for rule in rules if rule is not None]
+    return Meaning(tuple(rule.activity for rule in known), _phase(known))
+
+
+def _phase(rules: list[FrameRule]) -> Phase:
+    """Return the phase that a stack shows.
+
+    Rule: a compile anywhere is jit-compile; otherwise the outermost frame with a phase decides, because a forward
+    inside a graph capture is capture, and an import inside a weight load is weight-load; only the event loop is
+    refined by what runs in it. Fails when a table names a frame that other phases pass through too.
+    """
+    if any(rule.phase == "jit-compile" for rule in rules):
+        return "jit-compile"
+    phases = [rule.phase for rule in rules if rule.phase != "unknown"]
+    if not phases:
+        return "unknown"
+    if phases[-1] == "ready" and "serving" in phases:
+        return "serving"
+    return phases[-1]
+
+
+@lru_cache(maxsize=65536)
+def _rule_of(frame: Frame, innermost: bool, engine: Engine) -> FrameRule | None:
+    for rule in (*engine.frames, *PYTHON_FRAMES):
+        if rule.innermost and not innermost:
+            continue
+        if frame.file.endswith(rule.file) and rule.function.fullmatch(frame.function):
+            return rule
+    return None

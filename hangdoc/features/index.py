@@ -1,0 +1,69 @@
+"""Find samples in a trace: by probe and process, within a window of rounds."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TypeVar
+
+from hangdoc.model.process import ProcessKey
+from hangdoc.model.reading import Known, Missing
+from hangdoc.model.snapshot import Sample
+from hangdoc.trace.records import Trace
+
+P = TypeVar("P")
+
+
+@dataclass(frozen=True)
+class Window:
+    """Rounds first to last of a trace, both included; start and end are CLOCK_BOOTTIME."""
+
+    first: int
+    last: int
+    start_ns: int
+    end_ns: int
+
+    @property
+    def seconds(self) -> float:
+        """Length of the window."""
+        return (self.end_ns - self.start_ns) / 1e9
+
+
+def window_of(trace: Trace, first: int, last: int) -> Window:
+    """Return the window of rounds first to last (positions in trace.snapshots)."""
+    return Window(first, last, trace.snapshots[first].at_ns, trace.snapshots[last].at_ns)
+
+
+class Index:
+    """Every sample of a trace by (probe, process), in the order of their rounds."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._samples: dict[tuple[str, ProcessKey | None], list[tuple[int, Sample]]] = defaultdict(list)
+        for position, snapshot in enumerate(trace.snapshots):
+            for sample in snapshot.samples:
+                self._samples[sample.probe, sample.process].append((position, sample))
+
+    def known(self, probe: str, process: ProcessKey | None, kind: type[P], window: Window) -> list[tuple[int, P]]:
+        """Return (taken_ns, payload) of every reading of one probe that succeeded within the window."""
+        return [
+            (sample.taken_ns, sample.reading.value)
+            for position, sample in self._samples.get((probe, process), ())
+            if window.first <= position <= window.last
+            and isinstance(sample.reading, Known)
+            and isinstance(sample.reading.value, kind)
+        ]
+
+    def missing(self, probe: str, process: ProcessKey | None, window: Window) -> Missing:
+        """Return why there is no reading: the last failure in the window, or that the probe was not taken at all."""
+        for position, sample in reversed(self._samples.get((probe, process), ())):
+            if window.first <= position <= window.last and isinstance(sample.reading, Missing):
+                return sample.reading
+        return Missing(probe, "not-taken", "the probe took no reading in the observed time")
+
+    def failures(self) -> list[tuple[ProcessKey | None, Missing]]:
+        """Return the last reading of each probe and process where that one failed, sorted."""
+        last = {key: samples[-1][1] for key, samples in self._samples.items()}
+        failed = [
+            (process, sample.reading) for (_, process), sample in last.items() if isinstance(sample.reading, Missing)
+        ]
+        return sorted(failed, key=lambda row: (row[1].probe, row[0] or ProcessKey(0, 0)))

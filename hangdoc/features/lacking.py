@@ -1,0 +1,50 @@
+"""Every reading that a diagnosis lacks, so that no null in it stands without its reason."""
+
+from __future__ import annotations
+
+from hangdoc.features.features import Features
+from hangdoc.features.index import Index
+from hangdoc.model.diagnosis import MissingReading
+from hangdoc.model.process import ProcessKey
+from hangdoc.model.reading import Missing
+
+BUFFER_UNREAD = Missing(
+    "fds", "unsupported", "text that is still in the process's own output buffer is not read by this version"
+)
+
+
+def missing_readings(index: Index, seen: Features) -> tuple[MissingReading, ...]:
+    """Return every missing reading once, sorted by probe and process."""
+    found = list(index.failures())
+    if isinstance(seen.launch.engine_version, Missing):
+        found.append((None, seen.launch.engine_version))
+    if isinstance(seen.gpus, Missing):
+        found.append((None, seen.gpus))
+    for member in seen.members.values():
+        readings = [member.motion, member.flow]
+        if not isinstance(member.motion, Missing):
+            readings += [member.motion.value.threads, member.motion.value.cpu_ratio]
+        if not isinstance(member.flow, Missing):
+            readings.append(member.flow.value.io_bytes)
+        found += [(member.key, reading) for reading in readings if isinstance(reading, Missing)]
+        found += [(member.key, refused) for refused in _refused_calls(seen, member.key)]
+    found += [(output.process.key, BUFFER_UNREAD) for output in seen.outputs]
+    rows = {_row(process, missing) for process, missing in found}
+    return tuple(sorted(rows, key=lambda row: (row.probe, row.pid or 0, row.reason, row.detail)))
+
+
+def _refused_calls(seen: Features, key: ProcessKey) -> list[Missing]:
+    waits = seen.members[key].waits
+    if isinstance(waits, Missing):
+        return []
+    return [thread.system_call for thread in waits.value[-1].threads if isinstance(thread.system_call, Missing)]
+
+
+def _row(process: ProcessKey | None, missing: Missing) -> MissingReading:
+    return MissingReading(
+        probe=missing.probe,
+        pid=None if process is None else process.pid,
+        reason=missing.reason,
+        detail=missing.detail,
+        remedy=missing.remedy,
+    )

@@ -1,0 +1,103 @@
+"""Where the launch's output goes, since when it is silent, and which milestones its log names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hangdoc.features.index import Index, Window
+from hangdoc.model.fd import OpenFile, OpenFiles
+from hangdoc.model.log import LogEvent, LogTail, Phase
+from hangdoc.model.process import Process, ProcessKey
+from hangdoc.model.reading import Known, Missing, Reading
+
+OUTPUT_DESCRIPTORS = (1, 2)
+
+_QUIET_EVENTS = frozenset({"server-args"})
+
+
+@dataclass(frozen=True)
+class LogState:
+    """What the launch's log says up to a moment.
+
+    milestones: every milestone line so far, oldest first; crashes: crash and watchdog lines; fresh: lines of any kind
+    that were written within the window; grown_bytes: growth of the file in the window; silent_s: since its last
+    write, at the end of the window.
+    """
+
+    milestones: tuple[LogEvent, ...]
+    crashes: tuple[LogEvent, ...]
+    fresh: tuple[LogEvent, ...]
+    grown_bytes: int
+    silent_s: float
+    path: str
+
+    def reached(self, name: str) -> bool:
+        """Tell whether a milestone stands in the log."""
+        return any(event.name == name for event in self.milestones)
+
+    @property
+    def phase(self) -> Phase:
+        """The phase that the newest milestone opened."""
+        phases = [event.phase for event in self.milestones if event.phase != "unknown"]
+        return phases[-1] if phases else "unknown"
+
+
+def log_state(index: Index, window: Window, end_wall_ns: int) -> Reading[LogState]:
+    """Return the state of the launch's log at the end of a window; Missing when no log could be read."""
+    until_now = Window(0, window.last, 0, window.end_ns)
+    tails = index.known("log", None, LogTail, until_now)
+    if not tails:
+        return index.missing("log", None, until_now)
+    path = max((tail for _, tail in tails), key=lambda tail: (tail.size_bytes, tail.path)).path
+    of_path = [(at_ns, tail) for at_ns, tail in tails if tail.path == path]
+    every = [event for _, tail in of_path for event in tail.events]
+    inside = [tail for at_ns, tail in of_path if at_ns > window.start_ns and not tail.first]
+    before = [tail for at_ns, tail in of_path if at_ns <= window.start_ns] or [of_path[0][1]]
+    last = of_path[-1][1]
+    return Known(
+        LogState(
+            milestones=tuple(event for event in every if event.kind == "milestone"),
+            crashes=tuple(event for event in every if event.kind in {"crash", "watchdog"}),
+            fresh=tuple(event for tail in inside for event in tail.events if event.name not in _QUIET_EVENTS),
+            grown_bytes=max(0, last.size_bytes - before[-1].size_bytes),
+            silent_s=max(0.0, (end_wall_ns - last.modified_wall_ns) / 1e9),
+            path=path,
+        )
+    )
+
+
+@dataclass(frozen=True)
+class OutputFile:
+    """One of a process's output descriptors at its last two readings."""
+
+    process: Process
+    file: OpenFile
+
+
+def outputs(index: Index, processes: tuple[Process, ...], window: Window) -> tuple[OutputFile, ...]:
+    """Return descriptors 1 and 2 of every process whose descriptors could be read."""
+    found = []
+    for process in processes:
+        readings = index.known("fds", process.key, OpenFiles, window)
+        if readings:
+            found += [OutputFile(process, file) for file in readings[-1][1].files if file.fd in OUTPUT_DESCRIPTORS]
+    return tuple(found)
+
+
+def descriptors(index: Index, process: ProcessKey, window: Window) -> Reading[tuple[OpenFile, ...]]:
+    """Return the last complete list of a process's open files up to the end of a window."""
+    until_now = Window(0, window.last, 0, window.end_ns)
+    complete = [files for _, files in index.known("fds", process, OpenFiles, until_now) if files.complete]
+    if not complete:
+        missing = index.missing("fds", process, until_now)
+        return Missing("fds", missing.reason, missing.detail, missing.remedy)
+    return Known(complete[-1].files)
+
+
+def opened_gpu(index: Index, process: ProcessKey, window: Window) -> Reading[bool]:
+    """Tell whether a process had a GPU's device file open at the last complete look."""
+    until_now = Window(0, window.last, 0, window.end_ns)
+    looks = [files.nvidia for _, files in index.known("fds", process, OpenFiles, until_now) if files.nvidia is not None]
+    if not looks:
+        return index.missing("fds", process, until_now)
+    return Known(bool(looks[-1]))

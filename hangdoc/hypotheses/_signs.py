@@ -1,0 +1,251 @@
+"""Signs that several hypotheses share: progress, steadiness, patience, and who does what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hangdoc.criteria import Absent, Case, Outcome, Present, Sign, Unread
+from hangdoc.features.activity import Activity, activity, work
+from hangdoc.features.dumps import ThreadHistory
+from hangdoc.features.features import Features, Member, is_tracker
+from hangdoc.features.patience import PATIENCE_S
+from hangdoc.features.phases import STARTING
+from hangdoc.model.diagnosis import Culprit
+from hangdoc.model.process import Process
+from hangdoc.model.reading import Missing
+
+
+def the_launch(features: Features) -> Sequence[Member | None]:
+    """Suspect the launch as a whole."""
+    del features
+    return (None,)
+
+
+def each_mover(features: Features) -> Sequence[Member | None]:
+    """Suspect every member that has to move for the launch to move."""
+    return features.movers
+
+
+def name_of(process: Process) -> str:
+    """Return how the report calls a process.
+
+    >>> from hangdoc.model.process import ProcessKey
+    >>> name_of(Process(key=ProcessKey(130, 1), ppid=1, role="scheduler", rank={"tp": 1}))
+    'scheduler TP1 (pid 130)'
+    """
+    rank = "".join(f" {axis.upper()}{number}" for axis, number in sorted(process.rank.items()))
+    return f"{process.role}{rank} (pid {process.key.pid})"
+
+
+def culprit(member: Member, reason: str, tid: int | None = None) -> Culprit:
+    """Return a member as the one who has to move; tid: its main thread unless told."""
+    process = member.process
+    return Culprit(
+        pid=process.key.pid,
+        start_ticks=process.key.start_ticks,
+        tid=tid if tid is not None else process.key.pid,
+        role=process.role,
+        rank=process.rank,
+        reason=reason,
+    )
+
+
+def where(thread: ThreadHistory) -> str:
+    """Return a thread's innermost frame for a sentence."""
+    leaf = thread.leaf
+    return "no frame" if leaf is None else f"{leaf.function} ({short_file(leaf.file)}:{leaf.line})"
+
+
+def short_file(file: str) -> str:
+    """Return the last two parts of a path.
+
+    >>> short_file("lib/python3.11/site-packages/sglang/srt/models/deepseek_v2.py")
+    'models/deepseek_v2.py'
+    """
+    return "/".join(file.rsplit("/", 2)[-2:])
+
+
+def readings_are_steady(case: Case) -> Outcome:
+    """The last slices of 1 s are all of one kind (working, busy or quiet), so that this is a state, not a moment."""
+    if case.features.steady:
+        return Present(f"the readings of the last {case.features.window.seconds:.0f} s are all of one kind")
+    return Absent("the readings changed within the last slices: this may be passing")
+
+
+def nothing_progresses(case: Case) -> Outcome:
+    """No member that has to move shows any work: no input or output, no faults, no memory, no new line of its log."""
+    features = case.features
+    unread: Unread | None = None
+    for member in features.movers:
+        if isinstance(member.flow, Missing):
+            unread = Unread.of(member.flow, f"work of {name_of(member.process)}")
+            continue
+        if (evidence := work(member.flow.value)) is not None:
+            return Absent(f"{name_of(member.process)} {evidence}")
+        if isinstance(member.flow.value.io_bytes, Missing):
+            unread = Unread.of(member.flow.value.io_bytes, f"reads and writes of {name_of(member.process)}")
+    if (outcome := _log_moves(features)) is not None:
+        return outcome
+    if unread is None:
+        unread = _gpu_work_unread(features)
+    return unread or Present(
+        f"nothing moved in {features.window.seconds:.0f} s: no reads, writes, page faults, memory or log lines"
+    )
+
+
+def _log_moves(features: Features) -> Outcome | None:
+    if isinstance(features.log, Missing):
+        return None  # output to a pipe or terminal has no size; the members' own writes are in their counters
+    fresh = [event for event in features.log.value.fresh if event.kind in {"milestone", "batch", "progress"}]
+    if fresh:
+        return Absent(f"its log went on: {fresh[-1].text}")
+    return None
+
+
+def _gpu_work_unread(features: Features) -> Unread | None:
+    for member in features.movers:
+        if isinstance(member.has_gpu, Missing):
+            return Unread.of(member.has_gpu, f"whether {name_of(member.process)} uses a GPU")
+        if member.has_gpu.value and (unread := _kernels_unread(features)) is not None:
+            return unread
+    return None
+
+
+def _kernels_unread(features: Features) -> Unread | None:
+    """A GPU that runs kernels may be making progress that no reading here can show yet."""
+    if isinstance(features.gpus, Missing):
+        return Unread.of(features.gpus, "work on the GPU")
+    for gpu in features.gpus.value.devices:
+        if isinstance(gpu.util_ratio, Missing):
+            return Unread.of(gpu.util_ratio, f"work on GPU {gpu.index}")
+        if gpu.util_ratio.value > 0:
+            return Unread(f"GPU {gpu.index} runs kernels: whether they get anywhere is not read")
+    return None
+
+
+def nobody_died(case: Case) -> Outcome:
+    """Excluding when present: a member is dead, which explains every wait better."""
+    dead = the_dead(case.features)
+    if dead:
+        return Present(f"{', '.join(name_of(process) for process in dead)} is dead")
+    for member in case.features.members.values():
+        if is_vital(member.process, case.features) and isinstance(member.motion, Missing):
+            return Unread.of(member.motion, f"whether {name_of(member.process)} is alive")
+    return Absent("every member is alive")
+
+
+def the_dead(features: Features) -> tuple[Process, ...]:
+    """Return the vital members that ended while watched, or that are zombies."""
+    if not features.members:
+        return ()  # the launch ended as a whole: in order or not, nobody is left who waits for a dead one
+    gone = [departure.process for departure in features.departed if is_vital(departure.process, features)]
+    zombies = [
+        member.process
+        for member in features.members.values()
+        if is_zombie(member) and is_vital(member.process, features)
+    ]
+    return (*gone, *zombies)
+
+
+def is_vital(process: Process, features: Features) -> bool:
+    """Tell whether a launch that lost this process cannot go on.
+
+    Rule: launcher, schedulers, workers, detokenizer and routers; in a launch of no known engine every member that is
+    no helper. Tokenizer workers, compilers and trackers come and go.
+    """
+    if features.launch.engine == "generic" and process.role == "other":
+        return not is_tracker(process)
+    return process.role in VITAL_ROLES
+
+
+VITAL_ROLES = frozenset({"scheduler", "worker", "detokenizer", "launcher", "router"})
+"""Roles that nobody else can take over."""
+
+
+def is_zombie(member: Member) -> bool:
+    """Tell whether a member has ended and nobody has reaped it."""
+    return not isinstance(member.motion, Missing) and member.motion.value.state == "Z"
+
+
+def silence_outlasts_patience(features: Features) -> Outcome:
+    """The launch has been silent for longer than its phase may be.
+
+    Counts from the last write to the log, not from attaching. Missing whenever a member's phase is unread, because
+    another phase may have more patience.
+    """
+    if any(isinstance(member.main, Missing) for member in features.movers):
+        return Unread("which phase each rank is in: a stack is missing")
+    if isinstance(features.log, Missing):
+        return Unread.of(features.log, "since when the launch is silent")
+    patience_s = PATIENCE_S.get(features.phase)
+    if patience_s is None:
+        return Unread("the phase is unknown, and with it how long it may be silent")
+    silent_s = features.log.value.silent_s
+    if silent_s >= patience_s:
+        return Present(f"its log has been silent for {silent_s:,.0f} s; this phase may take {patience_s:,.0f} s")
+    return Unread(f"silent for {silent_s:,.0f} s, and this phase may be silent for {patience_s:,.0f} s")
+
+
+def positive_or_patience(positive: Sign) -> Sign:
+    """Before a phase's patience ends only positive evidence makes a hang; after it, silence will do."""
+
+    def sign(case: Case) -> Outcome:
+        outcome = positive(case)
+        if isinstance(outcome, Present):
+            return outcome
+        patience = silence_outlasts_patience(case.features)
+        if isinstance(patience, Present):
+            return patience
+        return Unread(f"{outcome.because}; {patience.because}")
+
+    return sign
+
+
+def log_is_silent_too_long(case: Case) -> Outcome:
+    """Supporting: the silence alone outlasts the phase's patience."""
+    outcome = silence_outlasts_patience(case.features)
+    return outcome if isinstance(outcome, Present) else Absent(outcome.because)
+
+
+def does(*wanted: Activity) -> Sign:
+    """Return the sign that the suspect works, spins, stirs or stays still."""
+
+    def sign(case: Case) -> Outcome:
+        done = activity(case.patient)
+        if isinstance(done, Missing):
+            return Unread.of(done, f"what {name_of(case.patient.process)} does")
+        sentence = f"{name_of(case.patient.process)} {describe(done.value)}"
+        return Present(sentence) if done.value in wanted else Absent(sentence)
+
+    return sign
+
+
+def describe(done: Activity) -> str:
+    """Return a member's activity as the end of a sentence."""
+    return {
+        "works": "shows work",
+        "spins": "burns CPU without any outside sign of work",
+        "stirs": "wakes now and then without any outside sign of work",
+        "still": "did not execute one instruction",
+    }[done]
+
+
+def is_starting(case: Case) -> Outcome:
+    """The launch is not ready yet."""
+    phase = case.features.phase
+    if phase == "unknown":
+        return Unread("in which phase the launch is")
+    return Present(f"the launch is in {phase}") if phase in STARTING else Absent(f"the launch is in {phase}")
+
+
+def main_thread(test: Callable[[ThreadHistory], bool], yes: str, no: str) -> Sign:
+    """Return the sign that a test holds for the suspect's main thread."""
+
+    def sign(case: Case) -> Outcome:
+        main = case.patient.main
+        if isinstance(main, Missing):
+            return Unread.of(main, f"stack of {name_of(case.patient.process)}")
+        sentence = f"{name_of(case.patient.process)} {yes if test(main.value) else no}: {where(main.value)}"
+        return Present(sentence) if test(main.value) else Absent(sentence)
+
+    return sign

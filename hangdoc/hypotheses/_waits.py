@@ -1,0 +1,72 @@
+"""Which thread of a suspect stands still, and in what: shared by the hypotheses of blocked ranks."""
+
+from __future__ import annotations
+
+from hangdoc.criteria import Absent, Case, Outcome, Present, Sign, Unread
+from hangdoc.features.activity import Waiting, is_helper, waiting
+from hangdoc.features.dumps import ThreadHistory
+from hangdoc.features.features import Member
+from hangdoc.features.syscalls import Call
+from hangdoc.hypotheses import _signs as signs
+from hangdoc.model.reading import Known, Missing, Reading
+
+
+def worker_threads(member: Member) -> Reading[tuple[ThreadHistory, ...]]:
+    """Return the Python threads that are not helpers: the main thread first."""
+    if isinstance(member.dumps, Missing):
+        return member.dumps
+    found = [thread for thread in member.dumps.value.threads.values() if not is_helper(thread)]
+    return Known(tuple(sorted(found, key=lambda thread: (thread.tid != member.key.pid, thread.tid))))
+
+
+def stuck_in(member: Member, *calls: Call) -> Reading[Waiting | None]:
+    """Return the first worker thread that sat in one of these system calls in every round; None when none did."""
+    threads = worker_threads(member)
+    if isinstance(threads, Missing):
+        return threads
+    unread: Missing | None = None
+    for thread in threads.value:
+        wait = waiting(member, thread.tid)
+        if isinstance(wait, Missing):
+            unread = wait
+        elif wait.value is not None and wait.value.call in calls:
+            return Known(wait.value)
+    return unread or Known(None)
+
+
+def stack_of(member: Member, tid: int) -> ThreadHistory | None:
+    """Return a thread's stacks, if they were taken."""
+    return member.dumps.value.threads.get(tid) if isinstance(member.dumps, Known) else None
+
+
+def place(member: Member, tid: int) -> str:
+    """Return where a thread stands, for a sentence."""
+    thread = stack_of(member, tid)
+    return f"thread {tid}" if thread is None else signs.where(thread)
+
+
+def sits_in(what: str, *calls: Call) -> Sign:
+    """Return the sign that a worker thread of the suspect sat in one of these system calls all the time."""
+
+    def sign(case: Case) -> Outcome:
+        stuck = stuck_in(case.patient, *calls)
+        if isinstance(stuck, Missing):
+            return Unread.of(stuck, f"what {signs.name_of(case.patient.process)} waits in")
+        if stuck.value is None:
+            return Absent(f"no thread of {signs.name_of(case.patient.process)} waits {what}")
+        tid = stuck.value.tid
+        return Present(
+            f"thread {tid} of {signs.name_of(case.patient.process)} waits {what}: {place(case.patient, tid)}"
+        )
+
+    return sign
+
+
+def waits_for_others(case: Case) -> Outcome:
+    """Excluding: its main thread is in a collective, a rendezvous or an idle loop, where others have to come."""
+    main = case.patient.main
+    if isinstance(main, Missing):
+        return Unread.of(main, f"stack of {signs.name_of(case.patient.process)}")
+    if main.value.ever_does("collective", "rendezvous", "idle-poll", "parent-wait"):
+        return Present(f"{signs.name_of(case.patient.process)} waits for others: {signs.where(main.value)}")
+    return Absent(f"{signs.name_of(case.patient.process)} does not wait for another rank")

@@ -1,0 +1,108 @@
+"""HD202: ranks wait in a collective on the host, and one rank stays out of it."""
+
+from __future__ import annotations
+
+from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
+from hangdoc.features.activity import activity
+from hangdoc.features.features import Member
+from hangdoc.hypotheses import _signs as signs
+from hangdoc.model.diagnosis import Culprit, Wait, WaitEnd
+from hangdoc.model.reading import Known, Missing
+
+
+def _peers(case: Case) -> tuple[Member, ...]:
+    return tuple(member for member in case.features.movers if member.key != case.patient.key)
+
+
+def _waiters(case: Case) -> tuple[Member, ...]:
+    return tuple(
+        member
+        for member in _peers(case)
+        if isinstance(member.main, Known) and member.main.value.always_does("collective")
+    )
+
+
+def _peers_wait_in_collective(case: Case) -> Outcome:
+    """Every other rank stands in a collective."""
+    peers = _peers(case)
+    if not peers:
+        return Absent("there is no other rank")
+    for member in peers:
+        if isinstance(member.main, Missing):
+            return Unread.of(member.main, f"stack of {signs.name_of(member.process)}")
+        if not member.main.value.always_does("collective"):
+            return Absent(f"{signs.name_of(member.process)} is not in a collective: {signs.where(member.main.value)}")
+        done = activity(member)
+        if isinstance(done, Missing):
+            return Unread.of(done, f"what {signs.name_of(member.process)} does")
+        if done.value in {"works", "spins"}:
+            return Absent(f"{signs.name_of(member.process)} {signs.describe(done.value)}")
+    return Present(f"{_names(peers)} waits in a collective: {_place(peers[0])}")
+
+
+def _stands_still(case: Case) -> Outcome:
+    """The rank outside does not move at all; one that wakes now and then may be on its way."""
+    done = activity(case.patient)
+    if isinstance(done, Missing):
+        return Unread.of(done, f"what {signs.name_of(case.patient.process)} does")
+    sentence = f"{signs.name_of(case.patient.process)} {signs.describe(done.value)}"
+    if done.value == "still":
+        return Present(sentence)
+    return Unread(f"{sentence}: it may be on its way") if done.value == "stirs" else Absent(sentence)
+
+
+def _names(members: tuple[Member, ...]) -> str:
+    return ", ".join(signs.name_of(member.process) for member in members)
+
+
+def _place(member: Member) -> str:
+    if isinstance(member.main, Missing):
+        return "unknown"
+    for frame in member.main.value.last.stack:
+        if frame.file.endswith("torch/distributed/distributed_c10d.py") and frame.function != "wrapper":
+            return f"{frame.function} ({signs.short_file(frame.file)}:{frame.line})"
+    return signs.where(member.main.value)
+
+
+def _reason(case: Case) -> str:
+    main = case.patient.main
+    place = signs.where(main.value) if isinstance(main, Known) else "unknown"
+    return f"never came to the collective; it stands in {place}"
+
+
+def _waits(case: Case) -> tuple[Wait, ...]:
+    to = WaitEnd(pid=case.patient.key.pid, tid=case.patient.key.pid)
+    return tuple(
+        Wait(from_=WaitEnd(pid=member.key.pid, tid=member.key.pid), to=to, through="barrier", detail=_place(member))
+        for member in _waiters(case)
+    )
+
+
+def _culprits(case: Case) -> tuple[Culprit, ...]:
+    return (signs.culprit(case.patient, _reason(case)),)
+
+
+HYPOTHESIS = Hypothesis(
+    id="HD202",
+    name="blocked-in-host-collective",
+    verdict="blocked",
+    suspects=signs.each_mover,
+    essential=(
+        _peers_wait_in_collective,
+        signs.main_thread(
+            lambda main: not main.ever_does("collective", "rendezvous"), "is outside any collective", "is in one too"
+        ),
+        _stands_still,
+        signs.nothing_progresses,
+        signs.readings_are_steady,
+    ),
+    supporting=(_peers_wait_in_collective, signs.log_is_silent_too_long),
+    excluding=(signs.nobody_died,),
+    headline=lambda case: (
+        f"{_names(_waiters(case))} waits in a collective for {signs.name_of(case.patient.process)}, which never came."
+    ),
+    culprits=_culprits,
+    waits=_waits,
+    action="Look at the frames of the rank that stays out: what it waits for there is the cause.",
+    playbook="blocked-in-host-collective",
+)

@@ -1,0 +1,64 @@
+"""HD205: a rank waits in a write to its own output, a pipe that is full because nobody drains it."""
+
+from __future__ import annotations
+
+from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
+from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses._waits import place, sits_in, stuck_in
+from hangdoc.model.diagnosis import Culprit
+from hangdoc.model.reading import Missing
+
+
+def _pipe_is_full(case: Case) -> Outcome:
+    """The pipe it writes to holds as much as it can."""
+    stuck = stuck_in(case.patient, "write")
+    if isinstance(stuck, Missing):
+        return Unread.of(stuck, "what it waits in")
+    if stuck.value is None:
+        return Absent("it is not in a write")
+    number = stuck.value.system_call.args[0]
+    if not any(output.process.key == case.patient.key for output in case.features.outputs):
+        return Unread(f"outputs of {signs.name_of(case.patient.process)}")
+    for output in case.features.outputs:
+        if output.process.key == case.patient.key and output.file.fd == number:
+            if isinstance(output.file.pipe, Missing):
+                return Unread.of(output.file.pipe, f"fill of descriptor {number}")
+            fill = output.file.pipe.value
+            sentence = f"descriptor {number} is a pipe with {fill.queued_bytes:,} of {fill.capacity_bytes:,} bytes"
+            # A pipe accepts a write of up to a page only whole, so that less than a page may stay free.
+            return Present(sentence) if fill.queued_bytes > fill.capacity_bytes - _PAGE_BYTES else Absent(sentence)
+    return Absent(f"descriptor {number} is not its standard output or error")
+
+
+_PAGE_BYTES = 4096
+"""PIPE_BUF on Linux (limits.h): a write of up to this many bytes is atomic."""
+
+
+def _culprits(case: Case) -> tuple[Culprit, ...]:
+    stuck = stuck_in(case.patient, "write")
+    tid = None if isinstance(stuck, Missing) or stuck.value is None else stuck.value.tid
+    reason = "its output pipe is full; whoever holds the reading end has to read"
+    return (signs.culprit(case.patient, reason, tid),)
+
+
+HYPOTHESIS = Hypothesis(
+    id="HD205",
+    name="blocked-on-full-pipe",
+    verdict="blocked",
+    suspects=lambda features: tuple(features.members.values()),
+    essential=(
+        sits_in("in a write", "write"),
+        _pipe_is_full,
+        signs.nothing_progresses,
+        signs.readings_are_steady,
+    ),
+    supporting=(_pipe_is_full, sits_in("in a write", "write")),
+    excluding=(signs.nobody_died,),
+    headline=lambda case: (
+        f"{signs.name_of(case.patient.process)} cannot write its output: the pipe is full and nobody reads it"
+        f" (in {place(case.patient, case.patient.key.pid)})."
+    ),
+    culprits=_culprits,
+    action="Make the process that started the launch read its output, or send it to a file.",
+    playbook="blocked-on-full-pipe",
+)

@@ -1,0 +1,85 @@
+"""HD204: a rank waits in a read, or in opening a FIFO, and nobody is there to write."""
+
+from __future__ import annotations
+
+from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
+from hangdoc.features.features import Member
+from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses._waits import place, sits_in, stuck_in, waits_for_others
+from hangdoc.model.diagnosis import Culprit
+from hangdoc.model.fd import OpenFile
+from hangdoc.model.reading import Known, Missing, Reading
+
+
+def _read_file(member: Member) -> Reading[OpenFile | None]:
+    """Return the descriptor that the stuck thread reads from."""
+    stuck = stuck_in(member, "read")
+    if isinstance(stuck, Missing):
+        return stuck
+    if stuck.value is None:
+        return Known(None)
+    if isinstance(member.files, Missing):
+        return member.files
+    number = stuck.value.system_call.args[0]
+    return Known(next((file for file in member.files.value if file.fd == number), None))
+
+
+def _nobody_writes(case: Case) -> Outcome:
+    """It reads from a pipe whose only writer in the launch is the reader itself, or nobody.
+
+    Why it works: the reader sleeps in the read, and so cannot write. Fails for a named pipe that a process outside
+    the launch holds open for writing.
+    """
+    file = _read_file(case.patient)
+    if isinstance(file, Missing):
+        return Unread.of(file, "what it reads from")
+    if file.value is None:
+        return Absent("what it reads from is not known")
+    if file.value.kind != "pipe":
+        return Absent(f"it reads from a {file.value.kind}: who should write is not known")
+    writers = []
+    for member in case.features.members.values():
+        if isinstance(member.files, Missing):
+            return Unread.of(member.files, f"open files of {signs.name_of(member.process)}")
+        if any(other.target == file.value.target and "w" in other.access for other in member.files.value):
+            writers.append(member)
+    others = [signs.name_of(member.process) for member in writers if member.key != case.patient.key]
+    if others:
+        return Absent(f"{', '.join(others)} can still write to it")
+    owner = "only the reader itself holds its write end" if writers else "no member holds its write end"
+    return Present(f"it reads from {signs.short_file(file.value.target)}, and {owner}")
+
+
+def _culprits(case: Case) -> tuple[Culprit, ...]:
+    stuck = stuck_in(case.patient, "read", "open")
+    if isinstance(stuck, Missing) or stuck.value is None:
+        return ()
+    tid = stuck.value.tid
+    return (signs.culprit(case.patient, f"waits in a {stuck.value.call} in {place(case.patient, tid)}", tid),)
+
+
+def _headline(case: Case) -> str:
+    stuck = stuck_in(case.patient, "read", "open")
+    tid = stuck.value.tid if isinstance(stuck, Known) and stuck.value is not None else case.patient.key.pid
+    return f"{signs.name_of(case.patient.process)} waits for data that nobody writes, in {place(case.patient, tid)}."
+
+
+HYPOTHESIS = Hypothesis(
+    id="HD204",
+    name="blocked-on-read",
+    verdict="blocked",
+    suspects=signs.each_mover,
+    essential=(
+        sits_in("in a read or open", "read", "open"),
+        signs.does("still"),
+        signs.nothing_progresses,
+        signs.positive_or_patience(_nobody_writes),
+        signs.readings_are_steady,
+    ),
+    supporting=(_nobody_writes, signs.log_is_silent_too_long),
+    excluding=(waits_for_others, signs.nobody_died),
+    headline=_headline,
+    culprits=_culprits,
+    action="See what the descriptor named above is, and who should have written to it.",
+    playbook="blocked-on-read",
+)

@@ -1,0 +1,79 @@
+"""HD303: a rank waits for a compiler that runs, or compiles itself."""
+
+from __future__ import annotations
+
+from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
+from hangdoc.features.activity import SPIN_DEMAND_RATIO, activity
+from hangdoc.features.features import Member
+from hangdoc.hypotheses import _signs as signs
+from hangdoc.model.reading import Known, Missing
+
+BUSY_COMPILERS_RATIO = SPIN_DEMAND_RATIO / 2
+"""Cores that the compilers of the launch use together: one that runs uses nearly one, one that only waits none."""
+
+
+def _compilers_run(case: Case) -> Outcome:
+    """Compiler processes of the launch use CPU, or compilers ended meanwhile."""
+    compilers = [member for member in case.features.members.values() if member.process.role == "compiler"]
+    demands = [_demand(member) for member in compilers]
+    used = sum(demand for demand in demands if demand is not None)
+    ended = [gone for gone in case.features.departed if gone.process.role == "compiler"]
+    if used >= BUSY_COMPILERS_RATIO or ended:
+        return Present(f"its compilers use {used:.1f} cores" + (f", and {len(ended)} ended" if ended else ""))
+    if None in demands:
+        return Unread("how much CPU its compilers use")
+    return _compiles_itself(case)
+
+
+def _compiles_itself(case: Case) -> Outcome:
+    done = activity(case.patient)
+    if isinstance(done, Missing):
+        return Unread.of(done, f"what {signs.name_of(case.patient.process)} does")
+    if done.value == "works":
+        return Present(f"{signs.name_of(case.patient.process)} {signs.describe(done.value)}")
+    return Absent("no compiler runs and the rank itself does not work")
+
+
+def _asks_for_a_compile(case: Case) -> Outcome:
+    """Its stack is inside a build, or it waits while a compiler that it started runs."""
+    main = case.patient.main
+    name = signs.name_of(case.patient.process)
+    if isinstance(main, Missing):
+        return Unread.of(main, f"stack of {name}")
+    if main.value.last.meaning.does("compile"):
+        return Present(f"{name} is inside a build: {signs.where(main.value)}")
+    done = activity(case.patient)
+    if isinstance(done, Known) and done.value in {"still", "stirs"} and _own_compilers_run(case):
+        return Present(f"{name} waits while a compiler that it started runs")
+    return Absent(f"{name} is not inside a build")
+
+
+def _own_compilers_run(case: Case) -> bool:
+    return any(
+        demand >= BUSY_COMPILERS_RATIO
+        for member in case.features.members.values()
+        if member.process.role == "compiler" and member.process.ppid == case.patient.key.pid
+        if (demand := _demand(member)) is not None
+    )
+
+
+def _demand(member: Member) -> float | None:
+    if isinstance(member.motion, Missing) or isinstance(member.motion.value.demand_ratio, Missing):
+        return None
+    return member.motion.value.demand_ratio.value
+
+
+HYPOTHESIS = Hypothesis(
+    id="HD303",
+    name="slow-start-compiling",
+    verdict="slow-start",
+    suspects=signs.each_mover,
+    essential=(_asks_for_a_compile, _compilers_run),
+    supporting=(_compilers_run,),
+    confirm_at=1,
+    excluding=(signs.nobody_died,),
+    headline=lambda case: f"{signs.name_of(case.patient.process)} waits for kernels to be compiled, and compilers run.",
+    culprits=lambda case: (signs.culprit(case.patient, "is compiling"),),
+    action="Wait (10 to 20 min with a cold cache is usual), and keep the cache directory between starts.",
+    playbook="slow-start-compiling",
+)

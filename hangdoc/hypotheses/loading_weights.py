@@ -1,0 +1,50 @@
+"""HD302: a rank is building the model or loading its weights, and it moves."""
+
+from __future__ import annotations
+
+from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
+from hangdoc.features.activity import activity
+from hangdoc.hypotheses import _signs as signs
+from hangdoc.model.reading import Missing
+
+
+def _moves(case: Case) -> Outcome:
+    """It shows work, or its loading threads wake now and then: a hung loader's threads never do."""
+    done = activity(case.patient)
+    name = signs.name_of(case.patient.process)
+    if isinstance(done, Missing):
+        return Unread.of(done, f"what {name} does")
+    if done.value == "spins":
+        return Unread(f"{name} {signs.describe(done.value)}: computing in place and a loop look alike")
+    sentence = f"{name} {signs.describe(done.value)}"
+    return Absent(sentence) if done.value == "still" else Present(sentence)
+
+
+def _bar_advances(case: Case) -> Outcome:
+    log = case.features.log
+    if isinstance(log, Missing):
+        return Unread.of(log, "the progress bar of its log")
+    bars = [event.text for event in log.value.fresh if event.kind == "progress"]
+    return Present(f"its log goes on: {bars[-1]}") if bars else Absent("no progress line was written meanwhile")
+
+
+HYPOTHESIS = Hypothesis(
+    id="HD302",
+    name="slow-start-loading-weights",
+    verdict="slow-start",
+    suspects=signs.each_mover,
+    essential=(
+        signs.main_thread(
+            lambda main: main.last.meaning.phase == "weight-load", "is loading weights", "is not loading weights"
+        ),
+        signs.main_thread(lambda main: not main.last.meaning.does("collective"), "loads itself", "waits for others"),
+        _moves,
+    ),
+    supporting=(signs.does("works"), _bar_advances),
+    confirm_at=1,
+    excluding=(signs.nobody_died,),
+    headline=lambda case: f"{signs.name_of(case.patient.process)} is loading weights, and it moves.",
+    culprits=lambda case: (signs.culprit(case.patient, "is loading weights"),),
+    action="Wait, and look at the disk: bytes to load divided by bytes per second is the time left.",
+    playbook="slow-start-loading-weights",
+)

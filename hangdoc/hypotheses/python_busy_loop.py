@@ -1,0 +1,130 @@
+"""HD101: a rank runs round and round in one Python function and gets nowhere."""
+
+from __future__ import annotations
+
+from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Sign, Unread
+from hangdoc.features.activity import SPIN_DEMAND_RATIO, is_helper
+from hangdoc.features.dumps import ThreadHistory
+from hangdoc.features.features import Member
+from hangdoc.hypotheses import _signs as signs
+from hangdoc.model.diagnosis import Culprit
+from hangdoc.model.reading import Known, Missing, Reading
+
+FEWEST_DUMPS = 3
+"""Dumps that must all show the same function: loaders showed one or two different stacks in six dumps, so that two
+alike prove nothing; with three the function at least did not return for seconds."""
+
+
+def spinning_thread(member: Member) -> Reading[ThreadHistory | None]:
+    """Return the member's Python thread with the highest demand, if that one burns CPU."""
+    if isinstance(member.dumps, Missing):
+        return member.dumps
+    if isinstance(member.motion, Missing):
+        return member.motion
+    clocks = member.motion.value.threads
+    if isinstance(clocks, Missing):
+        return clocks
+    burning = [
+        (clocks.value[tid].demand_ratio, -tid, seen)
+        for tid, seen in member.dumps.value.threads.items()
+        if tid in clocks.value and clocks.value[tid].demand_ratio >= SPIN_DEMAND_RATIO and not is_helper(seen)
+    ]
+    return Known(max(burning, key=lambda one: one[:2])[2] if burning else None)
+
+
+def _burns(case: Case) -> Outcome:
+    """A thread of it is on a CPU, or waiting for one, nearly all the time."""
+    thread = spinning_thread(case.patient)
+    if isinstance(thread, Missing):
+        return Unread.of(thread, f"threads of {signs.name_of(case.patient.process)}")
+    if thread.value is None:
+        return Absent(f"no Python thread of {signs.name_of(case.patient.process)} burns CPU")
+    return Present(f"thread {thread.value.tid} of {signs.name_of(case.patient.process)} burns CPU")
+
+
+def _stays_in_one_function(case: Case) -> Outcome:
+    """Three dumps or more show the same function, at different lines of it: Python code runs, and never returns.
+
+    With one line only, a long native call that holds the interpreter lock looks the same, so that this is unread.
+    """
+    thread = spinning_thread(case.patient)
+    if isinstance(thread, Missing) or thread.value is None:
+        return Unread("which function burns the CPU")
+    seen = thread.value
+    if not seen.stays_in_one_function():
+        return Absent(f"its stack moves: last in {signs.where(seen)}")
+    if len(seen.views) < FEWEST_DUMPS:
+        return Unread(f"only {len(seen.views)} stacks of it: {FEWEST_DUMPS} are needed")
+    if seen.lines_seen() < 2:
+        return Unread(f"{len(seen.views)} stacks all at {signs.where(seen)}: a native call under it looks the same")
+    return Present(
+        f"{len(seen.views)} stacks all in {signs.where(seen)}, at {seen.lines_seen()} different lines,"
+        " called from the same place"
+    )
+
+
+def _holds_the_gil(case: Case) -> Outcome:
+    thread = spinning_thread(case.patient)
+    if isinstance(thread, Missing) or thread.value is None:
+        return Unread("who holds the interpreter lock")
+    holds = sum(view.owns_gil for view in thread.value.views)
+    sentence = f"it held the interpreter lock in {holds} of {len(thread.value.views)} stacks"
+    return Present(sentence) if holds * 2 > len(thread.value.views) else Absent(sentence)
+
+
+def is_in(*activities: str) -> Sign:
+    """Excluding: the burning thread is in code that may burn CPU for its own good reasons."""
+
+    def sign(case: Case) -> Outcome:
+        thread = spinning_thread(case.patient)
+        if isinstance(thread, Missing):
+            return Unread.of(thread, f"what {signs.name_of(case.patient.process)} runs")
+        if thread.value is None:
+            return Absent("no Python thread burns CPU")
+        seen = thread.value
+        if seen.ever_does(*activities):
+            return Present(f"the thread that burns CPU is in {' or '.join(activities)}: {signs.where(seen)}")
+        return Absent(f"the thread that burns CPU is not in {' or '.join(activities)}")
+
+    return sign
+
+
+def polls_for_requests(case: Case) -> Outcome:
+    """Excluding: a scheduler's event loop that runs no batch polls for requests, at 97 % of a core when healthy."""
+    thread = spinning_thread(case.patient)
+    if isinstance(thread, Missing):
+        return Unread.of(thread, f"what {signs.name_of(case.patient.process)} runs")
+    if thread.value is None:
+        return Absent("no Python thread burns CPU")
+    seen = thread.value
+    if seen.always_does("event-loop", "idle-poll") and not seen.always_does("forward"):
+        return Present(f"it goes round its event loop: {signs.where(seen)}")
+    return Absent("it is not in an event loop that goes round")
+
+
+def _culprits(case: Case) -> tuple[Culprit, ...]:
+    thread = spinning_thread(case.patient)
+    if isinstance(thread, Missing) or thread.value is None:
+        return ()
+    return (signs.culprit(case.patient, f"loops in {signs.where(thread.value)}", thread.value.tid),)
+
+
+def _headline(case: Case) -> str:
+    thread = spinning_thread(case.patient)
+    place = signs.where(thread.value) if isinstance(thread, Known) and thread.value is not None else "its code"
+    return f"{signs.name_of(case.patient.process)} loops for ever in {place}; nothing else in the launch moves."
+
+
+HYPOTHESIS = Hypothesis(
+    id="HD101",
+    name="python-busy-loop",
+    verdict="busy-wait",
+    suspects=signs.each_mover,
+    essential=(_burns, signs.nothing_progresses, _stays_in_one_function, signs.readings_are_steady),
+    supporting=(_holds_the_gil, signs.log_is_silent_too_long),
+    excluding=(polls_for_requests, is_in("import", "compile"), signs.nobody_died),
+    headline=_headline,
+    culprits=_culprits,
+    action="Read the function named above for a loop whose condition cannot come true; end this launch.",
+    playbook="python-busy-loop",
+)

@@ -1,0 +1,43 @@
+"""HD304: the launch is somewhere else in its start, and it moves."""
+
+from __future__ import annotations
+
+from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
+from hangdoc.features.phases import STARTING
+from hangdoc.hypotheses import _signs as signs
+from hangdoc.model.reading import Missing
+
+
+def _another_start_phase(case: Case) -> Outcome:
+    """The phase is one of a start for which there is no hypothesis of its own; unknown counts as one."""
+    phase = case.features.phase
+    if phase in {"launch", "weight-load", "jit-compile"}:
+        return Absent(f"{phase} has a hypothesis of its own")
+    if phase == "unknown":
+        return Present("the phase is not known")
+    return Present(f"the launch is in {phase}") if phase in STARTING else Absent(f"the launch is in {phase}")
+
+
+def _has_started(case: Case) -> Outcome:
+    """Excluding: it is in its event loop and nobody waits for the warm-up, so that it has started."""
+    main = case.patient.main
+    if isinstance(main, Missing):
+        return Unread.of(main, f"stack of {signs.name_of(case.patient.process)}")
+    if main.value.ever_does("event-loop") and case.features.phase != "warmup":
+        return Present("it is in its event loop: it has started")
+    return Absent("it is not in an event loop")
+
+
+HYPOTHESIS = Hypothesis(
+    id="HD304",
+    name="slow-start-moving",
+    verdict="slow-start",
+    suspects=signs.each_mover,
+    essential=(_another_start_phase, signs.does("works")),
+    excluding=(_has_started, signs.nobody_died),
+    confirm_at=1,
+    headline=lambda case: f"{signs.name_of(case.patient.process)} is still starting, and it moves.",
+    culprits=lambda case: (signs.culprit(case.patient, "is starting"),),
+    action="Wait; run hangdoc again if it is silent much longer than a good start.",
+    playbook="slow-start-moving",
+)

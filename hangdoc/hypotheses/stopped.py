@@ -1,0 +1,45 @@
+"""HD206: a member is stopped by a signal or a debugger."""
+
+from __future__ import annotations
+
+from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
+from hangdoc.hypotheses import _signs as signs
+from hangdoc.model.diagnosis import Culprit
+from hangdoc.model.reading import Missing
+
+_STATES = {"T": "stopped by a signal", "t": "stopped by a tracer"}
+
+
+def _is_stopped(case: Case) -> Outcome:
+    """Its main thread was in state T or t in every reading."""
+    motion = case.patient.motion
+    name = signs.name_of(case.patient.process)
+    if isinstance(motion, Missing):
+        return Unread.of(motion, f"state of {name}")
+    if all(state in _STATES for state in motion.value.states):
+        return Present(f"{name} is {_STATES[motion.value.state]} (state {motion.value.state})")
+    return Absent(f"{name} is not stopped (state {motion.value.state})")
+
+
+def _culprits(case: Case) -> tuple[Culprit, ...]:
+    return (signs.culprit(case.patient, "is stopped and has to be continued"),)
+
+
+HYPOTHESIS = Hypothesis(
+    id="HD206",
+    name="stopped",
+    verdict="blocked",
+    suspects=lambda features: tuple(
+        member
+        for member in features.members.values()
+        if member.process.role in signs.VITAL_ROLES or member in features.movers
+    ),
+    essential=(_is_stopped, signs.nothing_progresses, signs.readings_are_steady),
+    supporting=(_is_stopped,),
+    confirm_at=1,
+    excluding=(signs.nobody_died,),
+    headline=lambda case: f"{signs.name_of(case.patient.process)} is stopped; the others wait for it.",
+    culprits=_culprits,
+    action="Continue it with kill -CONT PID, after finding out who stopped it (Ctrl-Z, a debugger, a freezer).",
+    playbook="stopped",
+)
