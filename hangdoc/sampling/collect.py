@@ -12,10 +12,13 @@ from hangdoc.model.process import Process
 from hangdoc.model.snapshot import Sample, Snapshot
 from hangdoc.sampling.overhead import Meter, Overhead
 from hangdoc.sampling.probe import Context, Probe, Round
+from hangdoc.sampling.roster import PatientRoster
 from hangdoc.sampling.schedule import Ticker, is_thorough
 from hangdoc.sampling.slot import BackgroundSlot, ForegroundSlot
 
 INTERVAL_S = 1.0
+ROSTER_S = 1.0
+"""How long a round waits for the list of members; arbitrary."""
 LATE_S = 1.0
 """How long the end of an observation waits for takes in progress; arbitrary."""
 
@@ -36,7 +39,7 @@ class Observer:
         thorough: Callable[[int], bool] = is_thorough,
     ) -> None:
         self.gone = False
-        self._refresh = refresh
+        self._roster = PatientRoster(refresh, context.launch.processes, ROSTER_S)
         self._interval_s = interval_s
         self._thorough = thorough
         self._meter = Meter()
@@ -96,7 +99,7 @@ class Observer:
             foreground.close()
 
     def _round(self, index: int) -> Snapshot:
-        processes = tuple(sorted(self._refresh(), key=lambda process: process.key))
+        processes = self._roster.members()
         at_ns, wall_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME), time.time_ns()
         now = Round(index, at_ns, processes, self._thorough(index))
         samples: list[Sample] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from hangdoc.model.process import Process, ProcessKey
@@ -13,7 +13,7 @@ from hangdoc.model.thread import CpuUse, ThreadClock, ThreadState
 from hangdoc.procfs.stat import parse_stat, process_stat
 from hangdoc.procfs.thread import parse_switches, parse_thread_state
 from hangdoc.sampling.probe import Context, Probe, Round, Session
-from hangdoc_probes._clocks import Allowance, ThreadClocks
+from hangdoc_probes._held import Allowance, HeldFile, ThreadClocks
 from hangdoc_probes._reading import missing, read, samples
 
 NAME = "cpu"
@@ -24,6 +24,28 @@ MOST_STATES = 256
 """Threads of one process whose state is read in one round (about 38 us each); arbitrary."""
 
 
+class ProcessFiles:
+    """What is held of one process: its stat file, those of its main thread, and the clocks of all threads."""
+
+    def __init__(self, proc: Path, key: ProcessKey, allowance: Allowance) -> None:
+        main = f"{proc}/{key.pid}/task/{key.pid}"
+        self.clocks = ThreadClocks(proc, key.pid, allowance)
+        self._held: list[HeldFile] = []
+        try:
+            for path in (f"{proc}/{key.pid}/stat", f"{main}/stat", f"{main}/status"):
+                self._held.append(HeldFile(path, allowance))
+        except OSError:
+            self.close()
+            raise
+        self.stat, self.main_stat, self.main_status = self._held
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self.clocks.close()
+        for held in self._held:
+            held.close()
+
+
 class CpuSession:
     """The clocks of every process seen so far."""
 
@@ -31,8 +53,7 @@ class CpuSession:
         self._proc = proc
         self._page_bytes = os.sysconf("SC_PAGE_SIZE")
         self._allowance = Allowance()
-        self._threads: dict[ProcessKey, ThreadClocks] = {}
-        self._before: dict[ProcessKey, tuple[ThreadClock, ...]] = {}
+        self._files: dict[ProcessKey, ProcessFiles] = {}
         self._thorough = False
 
     def take(self, now: Round) -> Iterable[Sample]:
@@ -46,56 +67,48 @@ class CpuSession:
         self._forget(set())
 
     def _forget(self, present: set[ProcessKey]) -> None:
-        for key in self._threads.keys() - present:
-            self._threads.pop(key).close()
-            self._before.pop(key, None)
+        for key in self._files.keys() - present:
+            self._files.pop(key).close()
 
     def _take_process(self, process: Process) -> Reading[Payload]:
         key = process.key
-        line = parse_stat(read(f"{self._proc}/{key.pid}/stat"))
+        files = self._files.get(key)
+        if files is None:
+            files = self._files[key] = ProcessFiles(self._proc, key, self._allowance)
+        line = parse_stat(files.stat.read())
         if line.start_ticks != key.start_ticks:
             return Missing(NAME, "gone", "the process has ended; its pid was given to another")
-        clocks = self._clocks(key, line.threads)
-        states = self._states(key, clocks.value if isinstance(clocks, Known) else ())
-        return Known(CpuUse(process_stat(line, self._page_bytes), clocks, states))
+        clocks = self._clocks(files, line.threads)
+        return Known(CpuUse(process_stat(line, self._page_bytes), clocks, self._states(key.pid, files, clocks)))
 
-    def _clocks(self, key: ProcessKey, threads: int) -> Reading[tuple[ThreadClock, ...]]:
-        held = self._threads.get(key)
-        if held is None:
-            held = self._threads[key] = ThreadClocks(self._proc, key.pid, self._allowance)
+    def _clocks(self, files: ProcessFiles, threads: int) -> Reading[tuple[ThreadClock, ...]]:
         try:
-            return Known(held.read(threads, relist=self._thorough))
+            return Known(files.clocks.read(threads, relist=self._thorough))
         except OSError as error:
             return missing(NAME, error)
 
-    def _states(self, key: ProcessKey, clocks: tuple[ThreadClock, ...]) -> tuple[ThreadState, ...]:
-        before, self._before[key] = self._before.get(key, ()), clocks
-        if clocks is before and not self._thorough:
-            wanted = [key.pid]
-        elif self._thorough:
-            wanted = [key.pid, *(clock.tid for clock in clocks if clock.tid != key.pid)]
+    def _states(
+        self, pid: int, files: ProcessFiles, clocks: Reading[tuple[ThreadClock, ...]]
+    ) -> tuple[ThreadState, ...]:
+        """Read the state of the main thread, and of those that ran most, or of all in a thorough round."""
+        main = _state(pid, files.main_stat.read, files.main_status.read)
+        if self._thorough and isinstance(clocks, Known):
+            wanted = [clock.tid for clock in clocks.value]
         else:
-            wanted = [key.pid, *_moved(key.pid, before, clocks)]
-        read_states = (self._state(key.pid, tid) for tid in wanted[:MOST_STATES])
-        return tuple(state for state in read_states if state is not None)
+            wanted = [tid for ran_ns, tid in sorted(files.clocks.ran, reverse=True) if ran_ns >= MOVED_NS]
+        others = (self._other_state(pid, tid) for tid in wanted[:MOST_STATES] if tid != pid)
+        return tuple(state for state in (main, *others) if state is not None)
 
-    def _state(self, pid: int, tid: int) -> ThreadState | None:
+    def _other_state(self, pid: int, tid: int) -> ThreadState | None:
         task = f"{self._proc}/{pid}/task/{tid}"
-        try:
-            return parse_thread_state(tid, read(f"{task}/stat"), parse_switches(NAME, read(f"{task}/status")))
-        except (FileNotFoundError, ProcessLookupError):
-            return None  # ended in this round: its clock is the last that is known of it
+        return _state(tid, lambda: read(f"{task}/stat"), lambda: read(f"{task}/status"))
 
 
-def _moved(main: int, before: tuple[ThreadClock, ...], clocks: tuple[ThreadClock, ...]) -> list[int]:
-    """Return the threads that ran since the last round, those that ran most first; the main one is read anyway."""
-    known = {clock.tid: clock for clock in before}
-    ran = [
-        (clock.run_ns - old.run_ns, clock.tid)
-        for clock in clocks
-        if (old := known.get(clock.tid)) is not clock and old is not None and clock.tid != main
-    ]
-    return [tid for ran_ns, tid in sorted(ran, reverse=True) if ran_ns >= MOVED_NS]
+def _state(tid: int, stat: Callable[[], bytes], status: Callable[[], bytes]) -> ThreadState | None:
+    try:
+        return parse_thread_state(tid, stat(), parse_switches(NAME, status()))
+    except (FileNotFoundError, ProcessLookupError):
+        return None  # ended in this round: its clock is the last that is known of it
 
 
 def open_session(context: Context) -> Session:
