@@ -1,0 +1,58 @@
+"""A live launch, observed for a command: one look with its report, or following with a line at each change."""
+
+from __future__ import annotations
+
+from hangdoc.cli.output import emit, emit_diagnosis, progress
+from hangdoc.diagnosis import diagnose, settled
+from hangdoc.errors import ExitCode
+from hangdoc.model.diagnosis import Diagnosis
+from hangdoc.observe.attach import Attached
+from hangdoc.observe.follow import Following, Goal, View, following_code
+from hangdoc.observe.look import Look, Reasoning, Window, look
+from hangdoc.report.document import encode
+from hangdoc.report.exit_code import exit_code, exit_code_after_end
+from hangdoc.report.line import change, is_change
+
+REASONING = Reasoning(diagnose, settled)
+
+
+def look_once(attached: Attached, window: Window) -> tuple[Diagnosis, ExitCode]:
+    """Observe once; return the diagnosis and the exit code that goes with it."""
+    announce(attached, f"for {window.least_s:g} to {window.most_s:g} s")
+    seen: Look = look(attached, window, settled)
+    diagnosis = diagnose(seen.trace)
+    if seen.end == "gone":
+        return diagnosis, exit_code_after_end(diagnosis)
+    return diagnosis, exit_code(diagnosis.verdict, diagnosis.grade)
+
+
+def follow(attached: Attached, goal: Goal, *, as_json: bool, no_color: bool) -> ExitCode:
+    """Print a line at each change and the whole report at the end; as JSON one document a line, the last one final."""
+    announce(attached, "until Ctrl-C" if goal.until is None else f"until {goal.until}")
+    shown: View | None = None
+    for view in Following(attached, REASONING, goal).views():
+        try:
+            _show(view, shown, as_json=as_json, no_color=no_color)
+        except BrokenPipeError:  # nobody reads any more: there is no point in going on
+            return following_code(view, goal.until)
+        shown = view
+    assert shown is not None  # the last view always comes
+    return following_code(shown, goal.until)
+
+
+def announce(attached: Attached, how_long: str) -> None:
+    """Say on standard error what is being watched."""
+    launch = attached.launch
+    members = f"{len(launch.processes)} process" + ("es" if len(launch.processes) != 1 else "")
+    progress(f"hangdoc: watching {launch.engine} launch {launch.root.pid} ({members}) {how_long}")
+
+
+def _show(view: View, before: View | None, *, as_json: bool, no_color: bool) -> None:
+    changed = before is None or is_change(before.diagnosis, view.diagnosis)
+    if as_json and (changed or view.end is not None):
+        emit(encode(view.diagnosis, indent=None))
+    elif not as_json and changed:
+        emit(change(view.diagnosis) + "\n")
+    if not as_json and view.end is not None:
+        emit("\n")
+        emit_diagnosis(view.diagnosis, as_json=False, no_color=no_color)

@@ -1,0 +1,79 @@
+"""The command line: every command, and the one place where a failure becomes one line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from hangdoc import __version__
+from hangdoc.cli import demo, explain, probes, record, replay, watch
+from hangdoc.cli.failure import complain
+from hangdoc.errors import ExitCode
+
+
+class _EscapedError(Exception):
+    """Carries an exception past typer, which has exit codes of its own for Ctrl-C and a closed pipe."""
+
+
+class _Commands(TyperGroup):
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (OSError, KeyboardInterrupt, EOFError) as error:
+            raise _EscapedError from error
+
+
+app = typer.Typer(
+    cls=_Commands,
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+)
+app.command()(watch.watch)
+app.command()(record.record)
+app.command()(replay.replay)
+app.command()(probes.probes)
+app.command()(explain.explain)
+app.command()(demo.demo)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"hangdoc {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Say whether a silent LLM-server launch is busy-waiting, blocked or slow.
+
+    hangdoc reads a running launch from outside, for seconds, and says who has
+    to move and why the other explanations are out.
+
+    \b
+    Example: hangdoc watch 4711 --once
+    """
+
+
+def main() -> None:
+    """Run the command line of this process; never returns."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command and return its exit code."""
+    try:
+        return int(app(arguments, prog_name="hangdoc", standalone_mode=False) or ExitCode.OK)
+    except KeyboardInterrupt as error:
+        return complain(error)
+    except Exception as error:  # noqa: BLE001 - a fault of hangdoc must not end with 1, which says that the target hangs
+        return complain(error.__cause__ or error if isinstance(error, _EscapedError) else error)

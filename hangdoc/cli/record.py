@@ -1,0 +1,44 @@
+"""`hangdoc record`: write what can be read of a launch to a trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hangdoc.cli.options import Interval, Json, Pid, Port
+
+
+def record(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The trace to write; it should end in .hangtrace.")
+    ],
+    pid: Pid = None,
+    port: Port = None,
+    duration: Annotated[float, typer.Option(min=0.1, help="Seconds to record.")] = 30.0,
+    interval: Interval = 1.0,
+    as_json: Json = False,
+) -> int:
+    """Record a launch to a redacted trace that replay diagnoses, anywhere.
+
+    Ctrl-C ends the recording early; the trace is whole then, too. A recording
+    that is cut (a full disk, SIGKILL) is readable up to the cut.
+
+    \b
+    Example: hangdoc record 4711 -o stuck.hangtrace --duration 60
+    """
+    from hangdoc.cli.live import announce
+    from hangdoc.cli.output import emit, emit_json
+    from hangdoc.observe.attach import Setting, attach
+    from hangdoc.observe.look import Window, look
+
+    with attach(pid, port, Setting(interval, output, kept_rounds=2)) as attached:
+        announce(attached, f"for {duration:g} s")
+        look(attached, Window(duration, duration), lambda _: False)
+        rounds = attached.tape.rounds
+    if as_json:
+        emit_json({"trace": str(output), "rounds": rounds})
+    else:
+        emit(f"{output}: {rounds} rounds recorded; diagnose it with hangdoc replay {output}\n")
+    return 0

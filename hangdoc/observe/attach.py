@@ -1,0 +1,68 @@
+"""Find the launch and open every probe on it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from hangdoc import __version__, discovery
+from hangdoc.launch.find import find_launch
+from hangdoc.launch.roster import Roster
+from hangdoc.model.process import Launch
+from hangdoc.observe.ring import KEPT_ROUNDS, Ring
+from hangdoc.observe.tape import Tape
+from hangdoc.sampling.collect import INTERVAL_S, Observer
+from hangdoc.sampling.probe import Context
+from hangdoc.trace.records import Header
+from hangdoc.trace.writer import Writer
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How to observe. record: also write the trace to this file; kept_rounds: rounds held in memory."""
+
+    interval_s: float = INTERVAL_S
+    record: Path | None = None
+    kept_rounds: int = KEPT_ROUNDS
+
+
+@dataclass(frozen=True)
+class Attached:
+    """A launch with every probe open on it."""
+
+    launch: Launch
+    observer: Observer
+    tape: Tape
+
+
+@contextmanager
+def attach(pid: int | None, port: int | None, setting: Setting) -> Iterator[Attached]:
+    """Find the launch and open the probes; everything is closed again on the way out, the recording last."""
+    launch = find_launch(pid, port)
+    header = _header(launch, setting.interval_s)
+    with ExitStack() as stack:
+        writer = None if setting.record is None else stack.enter_context(Writer.open(setting.record, header))
+        ring = Ring(header, setting.kept_rounds)
+        roster = Roster(launch)
+        context = Context(launch=launch, intern=ring.intern)
+        observer = stack.enter_context(Observer(context, discovery.probes(), roster.refresh, setting.interval_s))
+        yield Attached(launch, observer, Tape(ring, writer))
+
+
+def _header(launch: Launch, interval_s: float) -> Header:
+    return Header(
+        hangdoc=__version__,
+        host=socket.gethostname(),
+        machine=platform.machine(),
+        cpus=len(os.sched_getaffinity(0)),
+        clock_ticks_per_s=os.sysconf("SC_CLK_TCK"),
+        started_wall_ns=time.time_ns(),
+        interval_s=interval_s,
+        launch=launch,
+    )

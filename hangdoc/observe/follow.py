@@ -1,0 +1,112 @@
+"""Follow a launch for as long as it takes: a diagnosis every few rounds, memory that does not grow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from hangdoc.errors import ExitCode
+from hangdoc.model.diagnosis import Diagnosis
+from hangdoc.model.snapshot import Snapshot
+from hangdoc.observe.attach import Attached
+from hangdoc.observe.look import End, Reasoning, is_gone, require_reading
+from hangdoc.observe.stop import Stop
+from hangdoc.report.exit_code import exit_code, exit_code_after_end
+
+Until: TypeAlias = Literal["ready", "hang", "exit"]
+
+ROUNDS_BETWEEN = 3
+"""Rounds from one diagnosis to the next: a verdict rests on three slices, so these are new ones each time."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What ends the following, whichever comes first: a state, a time; None: never. patience_s: see Following."""
+
+    until: Until | None = None
+    timeout_s: float | None = None
+    patience_s: float = 30.0
+
+
+@dataclass(frozen=True)
+class View:
+    """The launch as it is now. end: what ended the following, None while it goes on ("settled": until was reached)."""
+
+    diagnosis: Diagnosis
+    end: End | None
+
+
+class Following:
+    """One long observation. A diagnosis that the readings do not agree on is passed over for patience_s at most."""
+
+    def __init__(self, attached: Attached, reasoning: Reasoning, goal: Goal) -> None:
+        self._attached = attached
+        self._reasoning = reasoning
+        self._goal = goal
+        self._begin_ns = 0
+        self._stood_ns = 0
+
+    def views(self) -> Iterator[View]:
+        """Yield a view at each diagnosis that stands, and a last one that says what the end was."""
+        observer, tape = self._attached.observer, self._attached.tape
+        with Stop(observer.stop):
+            for snapshot in observer.rounds():
+                tape.add(snapshot)
+                view = self._view(snapshot, tape.rounds - 1)
+                if view is not None:
+                    yield view
+                    if view.end is not None:
+                        return
+            yield self._last("stopped")
+
+    def _view(self, snapshot: Snapshot, number: int) -> View | None:
+        self._begin_ns = self._begin_ns or snapshot.at_ns
+        self._stood_ns = self._stood_ns or snapshot.at_ns
+        if is_gone(snapshot):
+            return self._last("gone")
+        timeout_s = self._goal.timeout_s
+        if timeout_s is not None and snapshot.at_ns - self._begin_ns >= timeout_s * 1e9:
+            return self._last("time")
+        if number == 0 or number % ROUNDS_BETWEEN or not self._stands(snapshot.at_ns):
+            return None
+        self._stood_ns = snapshot.at_ns
+        view = View(self._diagnosis(), None)
+        return self._last("settled") if is_reached(self._goal.until, view.diagnosis) else view
+
+    def _stands(self, now_ns: int) -> bool:
+        if now_ns - self._stood_ns >= self._goal.patience_s * 1e9:
+            return True
+        return self._reasoning.settled(self._attached.tape.trace())
+
+    def _last(self, end: End) -> View:
+        tape = self._attached.tape
+        tape.finish(None if end == "gone" else self._attached.observer.finish())
+        return View(self._diagnosis(), end)
+
+    def _diagnosis(self) -> Diagnosis:
+        trace = self._attached.tape.trace()
+        require_reading(trace, self._attached.launch.root.pid)
+        return self._reasoning.diagnose(trace)
+
+
+def is_reached(until: Until | None, diagnosis: Diagnosis) -> bool:
+    """Say whether a diagnosis is the state that was waited for; the exit is no diagnosis."""
+    code = exit_code(diagnosis.verdict, diagnosis.grade)
+    if until == "ready":
+        return code is ExitCode.OK and diagnosis.phase in ("ready", "serving")
+    return until == "hang" and code is ExitCode.HANG
+
+
+def following_code(view: View, until: Until | None) -> ExitCode:
+    """Return the exit code of a following that has ended."""
+    code = exit_code(view.diagnosis.verdict, view.diagnosis.grade)
+    match view.end:
+        case "gone" if until == "exit":
+            return ExitCode.HANG if exit_code_after_end(view.diagnosis) is ExitCode.HANG else ExitCode.OK
+        case "gone":
+            return exit_code_after_end(view.diagnosis)
+        case "time":
+            return ExitCode.HANG if code is ExitCode.HANG else ExitCode.UNDETERMINED
+        case _:
+            return code

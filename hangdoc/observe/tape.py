@@ -1,0 +1,41 @@
+"""Where rounds go: into the ring that is reasoned about and, if asked for, into a file."""
+
+from __future__ import annotations
+
+from hangdoc.model.snapshot import Snapshot
+from hangdoc.observe.ring import Ring
+from hangdoc.trace.records import Trace
+from hangdoc.trace.writer import Writer
+
+
+class Tape:
+    """Takes each round once. The last one is held back from the file, since late readings may still join it."""
+
+    def __init__(self, ring: Ring, writer: Writer | None = None) -> None:
+        self.ring = ring
+        self.rounds = 0
+        self._writer = writer
+        self._held: Snapshot | None = None
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Take one round."""
+        self._write_held()
+        self.ring.add(snapshot)
+        self._held = snapshot
+        self.rounds += 1
+
+    def finish(self, last: Snapshot | None) -> None:
+        """Take the last round again, with what arrived after it, and complete the file."""
+        if last is not None and self.rounds:
+            self.ring.add(last)
+            self._held = last
+        self._write_held()
+
+    def trace(self) -> Trace:
+        """Return the trace that is reasoned about."""
+        return self.ring.trace()
+
+    def _write_held(self) -> None:
+        if self._writer is not None and self._held is not None:
+            self._writer.add(self._held, self.ring.stacks)
+        self._held = None

@@ -1,0 +1,180 @@
+"""The report for a person at a terminal at three in the morning: the answer first, then why, then what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hangdoc.model.diagnosis import Culprit, Diagnosis, Finding, Output, ProcessState, Wait, WaitEnd
+from hangdoc.report.document import timestamp
+from hangdoc.report.lacks import Lack, grouped
+from hangdoc.report.rows import bullet, harmless, section
+from hangdoc.report.words import GRADE_WORDS, OUTPUT_WORDS, bytes_text, duration, rank_text, ratio
+
+MOST_HOLDERS = 3
+"""Processes named beside an output. Arbitrary: what fits into a line."""
+
+MOST_PROCESSES = 24
+"""Rows of the process table; the JSON has them all. Arbitrary: a screen."""
+
+VERDICT_STYLES = {
+    "busy-wait": "bold red",
+    "blocked": "bold red",
+    "hung": "bold red",
+    "crashed": "bold red",
+    "slow-start": "bold green",
+    "healthy": "bold green",
+    "undetermined": "bold yellow",
+}
+
+
+def parts(diagnosis: Diagnosis) -> Iterator[RenderableType]:
+    """Yield the report's sections in the order in which a tired person needs them."""
+    yield from _head(diagnosis)
+    yield from section("Who has to move", [_culprit(one) for one in diagnosis.culprits])
+    yield from section("Next", _next_steps(diagnosis))
+    yield from _evidence(diagnosis)
+    yield from section("Who waits for whom", [_wait(one) for one in diagnosis.waits])
+    yield from _verdicts(diagnosis)
+    yield from section("Output", _outputs(diagnosis.outputs))
+    yield from section("Not read", [_lack(one) for one in grouped(diagnosis.missing)])
+    yield from _processes(diagnosis.processes)
+    yield _foot(diagnosis)
+
+
+def _head(diagnosis: Diagnosis) -> Iterator[RenderableType]:
+    style = VERDICT_STYLES.get(diagnosis.verdict, "bold")
+    line = Text.assemble((diagnosis.verdict.upper(), style), f"  ({GRADE_WORDS[diagnosis.grade]})")
+    if diagnosis.phase != "unknown":
+        line.append(f"  in phase {diagnosis.phase}")
+    yield line
+    yield harmless(diagnosis.headline, "bold")
+
+
+def _culprit(culprit: Culprit) -> RenderableType:
+    who = rank_text(culprit.role, culprit.rank)
+    if culprit.outside:
+        who = "outside the launch"
+    pid = "not there at all" if culprit.pid is None else f"pid {culprit.pid}"
+    thread = "" if culprit.tid in (None, culprit.pid) else f", thread {culprit.tid}"
+    return bullet(">", f"{who}, {pid}{thread}: {culprit.reason}", "bold red")
+
+
+def _next_steps(diagnosis: Diagnosis) -> list[RenderableType]:
+    steps = enumerate(diagnosis.next_steps, 1)
+    return [bullet(str(number), f"{step.action}  [hangdoc explain {step.playbook}]") for number, step in steps]
+
+
+def _evidence(diagnosis: Diagnosis) -> Iterator[RenderableType]:
+    """Give the evidence of every hypothesis that carries the verdict; the others are one line each, further down."""
+    for finding in _carrying(diagnosis):
+        rows = [bullet("+", line, "green") for line in finding.for_]
+        rows += [bullet("-", line, "red") for line in finding.against]
+        rows += [bullet("?", line, "yellow") for line in finding.missing]
+        yield from section(f"Why: {finding.name} ({finding.id}, {GRADE_WORDS[finding.grade]})", rows)
+
+
+def _carrying(diagnosis: Diagnosis) -> list[Finding]:
+    return [
+        finding
+        for finding in diagnosis.hypotheses
+        if finding.verdict == diagnosis.verdict and finding.grade in ("confirmed", "likely")
+    ]
+
+
+def _verdicts(diagnosis: Diagnosis) -> Iterator[RenderableType]:
+    carrying = {finding.id for finding in _carrying(diagnosis)}
+    others = [finding for finding in diagnosis.hypotheses if finding.id not in carrying]
+    out = [finding for finding in others if finding.grade == "ruled-out"]
+    still = [finding for finding in others if finding.grade in ("confirmed", "likely")]
+    left = [finding for finding in others if finding.grade == "undetermined"]
+    yield from section("Also found", [_finding(one, one.for_) for one in still])
+    yield from section("Ruled out", [_finding(one, one.against) for one in out])
+    yield from section("Neither shown nor ruled out", [_finding(one, one.missing or one.against) for one in left])
+
+
+def _finding(finding: Finding, reasons: Sequence[str]) -> RenderableType:
+    reason = reasons[0] if reasons else "no evidence for it"
+    return bullet("x" if finding.grade == "ruled-out" else "~", f"{finding.name}: {reason}", "dim")
+
+
+def _wait(wait: Wait) -> RenderableType:
+    detail = f" ({wait.detail})" if wait.detail else ""
+    return bullet("-", f"{_end(wait.from_)} waits for {_end(wait.to)} through {wait.through}{detail}")
+
+
+def _end(end: WaitEnd) -> str:
+    thread = "" if end.tid in (None, end.pid) else f" thread {end.tid}"
+    return f"{end.pid}{thread}"
+
+
+def _outputs(outputs: Sequence[Output]) -> list[RenderableType]:
+    """Put descriptors of one file in one state on one line: all processes of a launch write to the same log."""
+    groups: dict[tuple[object, ...], list[Output]] = {}
+    for one in outputs:
+        key = (one.kind, one.path or (one.pid, one.fd), one.state, one.hidden_bytes, one.hidden_tail)
+        groups.setdefault(key, []).append(one)
+    return [_output(members) for members in groups.values()]
+
+
+def _output(members: Sequence[Output]) -> RenderableType:
+    first = members[0]
+    holders = [f"pid {pid} {fds}" for pid, fds in _descriptors(members)]
+    named = ", ".join(holders[:MOST_HOLDERS])
+    more = f" and {len(holders) - MOST_HOLDERS} more" if len(holders) > MOST_HOLDERS else ""
+    silences = [one.silent_s for one in members if one.silent_s is not None]
+    silent = f", silent for {duration(min(silences))}" if silences else ""
+    line = f"{first.path or first.kind} ({named}{more}): {OUTPUT_WORDS[first.state]}{silent}"
+    if first.hidden_bytes:
+        line += f"; {bytes_text(first.hidden_bytes)} never reached it"
+    if first.hidden_tail:
+        line += f", the last of them: {first.hidden_tail}"
+    return bullet("-", line)
+
+
+def _descriptors(members: Sequence[Output]) -> list[tuple[int, str]]:
+    by_pid: dict[int, list[int]] = {}
+    for one in members:
+        by_pid.setdefault(one.pid, []).append(one.fd)
+    return [(pid, f"fd {'+'.join(str(fd) for fd in sorted(set(fds)))}") for pid, fds in sorted(by_pid.items())]
+
+
+def _lack(lack: Lack) -> RenderableType:
+    remedy = f" -> {lack.remedy}" if lack.remedy else ""
+    return bullet("?", f"{lack.sentence}{remedy}", "yellow")
+
+
+def _processes(processes: Sequence[ProcessState]) -> Iterator[RenderableType]:
+    if not processes:
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for title in ("pid", "role", "state"):
+        table.add_column(title, no_wrap=True)
+    for title in ("cpu", "demand"):
+        table.add_column(title, no_wrap=True, justify="right")
+    table.add_column("phase", no_wrap=True)
+    for one in processes[:MOST_PROCESSES]:
+        table.add_row(*_row(one))
+    rows: list[RenderableType] = [Padding(table, (0, 0, 0, 2))]
+    if len(processes) > MOST_PROCESSES:
+        rows.append(bullet("", f"and {len(processes) - MOST_PROCESSES} more: --json lists them all"))
+    yield from section("Processes", [Group(*rows)])
+
+
+def _row(one: ProcessState) -> Iterable[Text]:
+    role = rank_text(one.role, one.rank)
+    cells = (str(one.pid), role, one.state or "?", ratio(one.cpu_ratio), ratio(one.demand_ratio), one.phase)
+    return [harmless(cell) for cell in cells]
+
+
+def _foot(diagnosis: Diagnosis) -> RenderableType:
+    target = diagnosis.target
+    engine = target.engine if target.engine_version is None else f"{target.engine} {target.engine_version}"
+    where = "" if target.pid is None else f" pid {target.pid}"
+    host = "" if target.host is None else f" on {target.host}"
+    seen = f"watched for {diagnosis.window_s:.1f} s, {timestamp(diagnosis.taken_wall_ns)}"
+    return Padding(harmless(f"{engine}{where}{host}, {seen}", "dim"), (1, 0, 0, 0))
