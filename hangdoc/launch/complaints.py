@@ -111,12 +111,11 @@ def _hidden(pid: int) -> HangdocError:
 def _thread_group(pid: int, proc: Path) -> int | None:
     # A thread has a directory in /proc too, only not listed; its task directory is that of its process.
     try:
-        threads = {int(entry.name) for entry in (proc / str(pid) / "task").iterdir()}
+        threads = {entry.name for entry in (proc / str(pid) / "task").iterdir()}
     except OSError:
         return None
-    if pid in threads and str(pid) not in {entry.name for entry in proc.iterdir()}:
-        return min(threads)
-    return pid
+    listed = threads & {entry.name for entry in proc.iterdir()}
+    return int(listed.pop()) if len(listed) == 1 else pid
 
 
 def no_launch() -> HangdocError:
@@ -131,8 +130,11 @@ def no_launch_below(pid: int, command: str) -> HangdocError:
     return HangdocError(f"{pid} ({shown(command)}) is no launch, and runs none", remedy, UNOBSERVABLE)
 
 
-def no_launch_on_port(port: int, holder: str = "") -> HangdocError:
+def no_launch_on_port(port: int, holder: str = "", *, is_hidden: bool = False) -> HangdocError:
     """Build the error for a port that no launch has."""
+    if is_hidden:
+        remedy = "run hangdoc as the launch's owner, or with sudo"
+        return HangdocError(f"who listens on port {port} may not be looked at", remedy, UNOBSERVABLE)
     remedy = "give the pid of any process of the launch"
     taken = f"port {port} belongs to {shown(holder)}, which is no launch" if holder else ""
     return HangdocError(taken or f"no launch listens on port {port} or was started with it", remedy, UNOBSERVABLE)

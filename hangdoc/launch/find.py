@@ -15,6 +15,7 @@ from hangdoc.launch.ports import holders
 from hangdoc.launch.recognise import engine_named
 from hangdoc.launch.settings import read_settings
 from hangdoc.launch.table import Entry, Table, read_table
+from hangdoc.launch.wrapping import wrappers
 from hangdoc.model.process import Launch
 from hangdoc.procfs.errors import ProcParseError
 from hangdoc.procfs.status import parse_status
@@ -67,6 +68,9 @@ def _root_from_pid(forest: Forest, pid: int) -> int:
     engines = {root for root in below if forest.is_engine_root(root)}
     if engines:
         return _one(forest, engines, f"{pid} ({complaints.shown(entry.title)}) runs several launches")
+    beside = _wrapped_beside(forest, entry)
+    if beside is not None:
+        return beside
     if home is not None:
         return home.root
     if entry.kind == "host" or (entry.kind == "wrapper" and not below):
@@ -76,9 +80,23 @@ def _root_from_pid(forest: Forest, pid: int) -> int:
     return _one(forest, below, f"{pid} ({complaints.shown(entry.title)}) runs several launches")
 
 
+def _wrapped_beside(forest: Forest, entry: Entry) -> int | None:
+    """Find the launch that a tee (or a script's other small child) accompanies."""
+    above = forest.table.get(entry.ppid)
+    while above is not None and above.kind == "wrapper" and above.pid not in forest.never:
+        for root in _roots_below(forest, above):
+            if entry.pid in wrappers(forest, root):
+                return root
+        above = forest.table.get(above.ppid)
+    return None
+
+
 def _roots_below(forest: Forest, top: Entry) -> set[int]:
-    """Roots of the launches below a process; a companion (tee, sleep) is none."""
+    """Roots of the launches below a process, or left behind in a script's process group; a tee or sleep is none."""
     found: set[int] = set()
+    if top.kind == "wrapper" and top.pid == top.group:
+        left = [e for e in forest.table.values() if e.group == top.pid and e.sighting.is_titled]
+        found |= {home.root for entry in left if (home := forest.home(entry)) is not None}
     for child in forest.children.get(top.pid, []):
         if child.pid in forest.never:
             continue
@@ -128,12 +146,11 @@ def _owner(proc: Path, pid: int) -> int | None:
 
 def _root_from_port(forest: Forest, port: int) -> int:
     listening = holders(forest.proc, forest.table, port)
-    homes = [forest.home(forest.table[pid]) for pid in listening if pid in forest.table]
-    roots = {home.root for home in homes if home is not None}
+    holding = [forest.table[pid] for pid in sorted(listening.pids) if pid in forest.table]
+    roots = {home.root for entry in holding if (home := forest.home(entry)) is not None}
     roots = roots or {root for root in _engine_roots(forest) if _started_with(forest, root, port)}
     if not roots:
-        holder = next((forest.table[pid].title for pid in listening if pid in forest.table), "")
-        raise complaints.no_launch_on_port(port, holder)
+        raise complaints.no_launch_on_port(port, holding[0].title if holding else "", is_hidden=listening.is_hidden)
     return _one(forest, roots, f"several launches have port {port}")
 
 

@@ -76,7 +76,20 @@ class Forest:
         claims = {entry.pid: self.claim(entry) for entry in self.table.values()}
         tops = [self.table[pid] for pid, home in claims.items() if home and home.root == pid and self._is_orphan(pid)]
         settled = [(self.table[pid], h.root) for pid, h in claims.items() if h and self._is_live_engine(h.root)]
-        return {pid: Home(root, because) for pid, root, because in gather(tops, settled, self.proc)}
+        found = {pid: Home(root, because) for pid, root, because in gather(tops, settled, self.proc)}
+        for group, roots in self._dead_leaders(found).items():
+            if len(roots) == 1:
+                root = roots.pop()
+                found = {pid: Home(group, h.because) if h.root == root else h for pid, h in found.items()}
+                found[group] = Home(group, "the launcher, dead and not waited for")
+        return found
+
+    @cached_property
+    def supervisors(self) -> frozenset[int]:
+        """Programs of unknown name that started an engine's launcher: what else they adopt is not their own."""
+        launchers = (entry for entry in self.table.values() if entry.sighting.is_launcher)
+        parents = (self.table.get(entry.ppid) for entry in launchers)
+        return frozenset(p.pid for p in parents if p is not None and p.sighting.engine is None)
 
     def parent(self, entry: Entry) -> Entry | None:
         """Return a process's real parent; None when it was adopted or its parent is not in the table."""
@@ -85,13 +98,16 @@ class Forest:
             return None
         if parent.pid == 1:
             return parent if parent.sighting.is_launcher else None
+        if entry.sighting.is_titled and parent.pid in self.supervisors:
+            return None
         leads = entry.pid in {entry.group, entry.session}
         return parent if leads or _share(parent, entry) else None
 
     def home(self, entry: Entry) -> Home | None:
         """Say to which launch a process belongs; None for what never belongs to one."""
         claimed = self.claim(entry)
-        if claimed is None or not self._is_orphan(claimed.root):
+        dead = entry.state in "ZX" and entry.pid == entry.group
+        if claimed is None or not (dead or self._is_orphan(claimed.root)):
             return claimed
         top = self.orphans.get(claimed.root)
         return claimed if top is None else Home(top.root, top.because if claimed.root == entry.pid else claimed.because)
@@ -138,13 +154,14 @@ class Forest:
         return _share(parent, entry) or entry.sighting.is_kin or entry.argv == parent.argv
 
     def _led(self, entry: Entry) -> Home | None:
-        if entry.ppid in self.never:
-            return None
+        caller = self.table.get(entry.ppid)
+        if caller is not None and caller.pid in self.never and caller.group == entry.group:
+            return None  # hangdoc's own child; one that it only adopted is in another process group
         for number, what in ((entry.group, "process group"), (entry.session, "session")):
             leader = self.table.get(number)
             if leader is None or leader.pid == entry.pid or leader.key.start_ticks > entry.key.start_ticks:
                 continue
-            home = self.claim(leader) if leader.kind != "companion" else None
+            home = self.claim(leader) if leader.kind != "companion" and leader.state not in "ZX" else None
             if home is not None and (self.is_engine_root(home.root) or not entry.sighting.is_titled):
                 return Home(home.root, f"{what} of {leader.pid}")
         return None
@@ -157,6 +174,15 @@ class Forest:
                 continue
             found.setdefault(child.pid, Home(root, f"child of {root}"))
             self._add_descendants(child.pid, found)
+
+    def _dead_leaders(self, found: dict[int, Home]) -> dict[int, set[int]]:
+        """Map the dead leader of a process group to the roots of the orphans in that group."""
+        roots: dict[int, set[int]] = {}
+        for pid, home in found.items():
+            leader = self.table.get(self.table[pid].group)
+            if leader is not None and leader.state in "ZX" and leader.pid not in self.pinned:
+                roots.setdefault(leader.pid, set()).add(home.root)
+        return roots
 
     def _is_orphan(self, root: int) -> bool:
         entry = self.table.get(root)
