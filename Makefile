@@ -1,0 +1,64 @@
+# Two commands set everything up, from a bare clone with Python 3.11 or newer and make:
+#   make demo    install hangdoc here and let it diagnose a small sick launch
+#   make test    everything, a real SGLang on the CPU included (downloads it once: 2 GB, kept in .cache/sglang)
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/installed.stamp
+DEV_INSTALLED := $(VENV)/dev-installed.stamp
+# 3.11 first: SGLang's environment needs exactly that one. Each is run, because a name on PATH may be an empty shim.
+PYTHONS := python3.11 python3.12 python3.13 python3
+FIND_PYTHON := for python in $(PYTHONS); do \
+	"$$python" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null && break; \
+	python=; done
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: help demo test test-fast lint docs bench wheel clean
+help:
+	@sed -n 's/^#   //p' Makefile
+
+demo: $(INSTALLED)
+	@$(BIN)/hangdoc demo
+
+test: lint
+	@$(BIN)/python tests/sglang/provision.py
+	@$(BIN)/python -m pytest
+
+test-fast: $(DEV_INSTALLED)
+	@$(BIN)/python -m pytest -m 'not sglang'
+
+lint: $(DEV_INSTALLED)
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+docs: $(DEV_INSTALLED)
+	@$(BIN)/python docs/generate.py
+
+bench: $(DEV_INSTALLED)
+	@$(BIN)/python benchmarks/snapshot.py
+
+wheel: $(DEV_INSTALLED)
+	@$(PIP) wheel --no-deps --wheel-dir dist .
+
+clean:
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(BIN)/python:
+	@$(FIND_PYTHON); \
+	if [ -z "$$python" ]; then \
+		echo "make: no Python 3.11, 3.12 or 3.13 with the venv module on PATH (Debian: apt install python3-venv)" >&2; \
+		exit 1; \
+	fi; \
+	rm -rf $(VENV) && "$$python" -m venv $(VENV)
+
+# pip is renewed because older ones know no dependency groups.
+$(INSTALLED): pyproject.toml $(BIN)/python
+	@$(PIP) install 'pip>=25.1'
+	@$(PIP) install --editable .
+	@touch $@
+
+$(DEV_INSTALLED): $(INSTALLED)
+	@$(PIP) install --group dev
+	@touch $@

@@ -1,0 +1,40 @@
+"""What all tests share: an absent tool skips by name, under CI nothing may skip, and the slow tests come last."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+UNDER_CI = bool(os.environ.get("HANGDOC_CI") or os.environ.get("CI"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A mistake that a fast test finds should not come after half an hour of servers."""
+    items.sort(key=lambda item: item.get_closest_marker("sglang") is not None)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    absent = [tool for marker in item.iter_markers("needs") for tool in marker.args if shutil.which(tool) is None]
+    if absent:
+        pytest.skip(f"needs {', '.join(absent)}, which is not on PATH")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report = yield
+    if UNDER_CI and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, which fails under CI: {report.longrepr}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
+    report = yield
+    if UNDER_CI and report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"not collected, which fails under CI: {report.longrepr}"
+    return report
