@@ -1,4 +1,4 @@
-"""Ask who the members are, without waiting for ever: reading a command line can block on a target stuck in the kernel."""
+"""Ask who the members are, without waiting for ever: reading a command line can block on a stuck target."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from hangdoc.errors import HangdocError
@@ -149,13 +150,20 @@ class StacksSession:
 
     def _interned(self, pid: int, threads: list[DumpedThread]) -> Stacks:
         host = host_thread_ids(self._proc, pid)
+        if host:
+            threads = [self._seen_from_here(pid, thread, host[thread.tid]) for thread in threads if thread.tid in host]
         intern = self._context.intern
         return Stacks(
-            tuple(
-                ThreadStack(host.get(one.tid, one.tid), one.name, one.active, one.owns_gil, intern(one.frames))
-                for one in threads
-            )
+            tuple(ThreadStack(one.tid, one.name, one.active, one.owns_gil, intern(one.frames)) for one in threads)
         )
+
+    def _seen_from_here(self, pid: int, thread: DumpedThread, tid: int) -> DumpedThread:
+        """Correct what py-spy says of a thread in a container: it looks up the state under the container's number."""
+        try:
+            active = split_stat(read(f"{self._proc}/{pid}/task/{tid}/stat"))[2][0] == b"R"
+        except OSError:
+            active = False  # it has ended
+        return replace(thread, tid=tid, active=active)
 
 
 def is_helper(process: Process) -> bool:
