@@ -19,7 +19,9 @@ _SPAWN_CODE = (
 _SPAWN = re.compile(_SPAWN_CODE, re.ASCII)
 _TITLE_WORD = re.compile(rf"{_SPAWN_CODE}|\S+", re.ASCII)
 _TITLE = re.compile(
-    r"(?:sglang|vllm|VLLM)::[A-Za-z]{1,24}(?:_[a-z]{1,24}){0,4}(?:_(?:[A-Z]{2,8}_?)+\d{0,5}|_\d{1,5}){0,8}", re.ASCII
+    r"(?:sglang|vllm|VLLM)::[A-Za-z]{1,24}(?:_[A-Za-z]{1,24}){0,4}(?:_(?:[A-Z]{2,8}_){0,2}[A-Z]{0,8}\d{1,5}){0,9}"
+    r"|pt_[a-z_]{1,32}|ray::[A-Za-z_]{1,24}",
+    re.ASCII,
 )
 
 
@@ -78,6 +80,8 @@ def _operand(tokens: Tokens, word: str) -> str:
     program = word.rpartition("/")[2]
     if allowed.PROGRAM.fullmatch(program) or word in allowed.SUBCOMMANDS:
         return program
+    if word.endswith(".py"):
+        return names.frame_file(tokens, word)
     return names.path(tokens, word) if "/" in word else tokens.of(word, "arg")
 
 

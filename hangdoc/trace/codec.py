@@ -34,7 +34,7 @@ class Packer:
 
     def pack(self, line: Line) -> bytes:
         """Return the bytes of one line, ready to be written."""
-        text = to_json(line)
+        text = _readable(line)
         if self._unpacked_bytes + len(text) > MAX_TRACE_BYTES or len(text) > MAX_LINE_BYTES:
             raise HangdocError(
                 f"the recording is full: a trace holds {MAX_TRACE_BYTES >> 20} MiB unpacked, a line "
@@ -51,12 +51,18 @@ class Packer:
 
 def to_json(line: Line) -> bytes:
     """Return one line as JSON with its line feed."""
+    return _ENCODER.encode(line) + b"\n"
+
+
+def _readable(line: Line) -> bytes:
+    """Return the line as JSON that a reader takes: one value of a careless probe would cost the whole recording."""
     try:
-        return _ENCODER.encode(line) + b"\n"
-    except (UnicodeEncodeError, OverflowError, TypeError) as error:
-        raise HangdocError(
-            f"a reading cannot be recorded: {error}", "this is a fault of the probe that took it"
-        ) from error
+        text = to_json(line)
+        from_json(text)
+    except (DamagedError, UnicodeEncodeError, OverflowError, TypeError) as error:
+        message = f"a reading cannot be recorded: {error}"
+        raise HangdocError(message, "this is a fault of the probe that took it") from error
+    return text
 
 
 def from_json(text: bytes) -> Line:

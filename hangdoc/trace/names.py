@@ -6,6 +6,7 @@ Each rule takes the table of tokens and a text and returns what stays of it. Wha
 from __future__ import annotations
 
 import re
+
 from hangdoc.trace import allowed
 from hangdoc.trace.tokens import Tokens
 
@@ -43,12 +44,13 @@ _FUNCTION = re.compile(r"[A-Za-z_<~][\w.<>:~ ,*&()\[\]]{0,299}")
 """Python's qualified names and the demangled names of native frames. No path, host with a hyphen or address fits."""
 
 _CODE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", re.ASCII)
-_VERSION = re.compile(r"\d{1,4}(?:\.\d{1,6}){1,3}(?:\.?(?:a|b|rc|post|dev)\d{1,6})*(?:\+(?:cpu|cu\d{2,4}))?", re.ASCII)
+_VERSION = re.compile(r"\d{1,4}(?:\.\d{1,6}){1,2}(?:\.?(?:a|b|rc|post|dev)\d{1,6})*(?:\+(?:cpu|cu\d{2,4}))?", re.ASCII)
 
 _SYNTHETIC_FILE = re.compile(
     r"<(?:frozen [\w.]{1,80}|string|stdin|unknown|eval_with_key|__array_function__ internals)>"
 )
-_TAIL = r"[A-Za-z0-9_.+-]+(?:/[A-Za-z0-9_.+-]+)*"
+_PART = r"(?!\.{1,2}(?:/|$))[A-Za-z0-9_.+-]+"
+_TAIL = rf"{_PART}(?:/{_PART})*"
 _INSTALLED_FILE = re.compile(rf"(?:.*/)?((?:site|dist)-packages/{_TAIL})", re.DOTALL)
 _STANDARD_FILE = re.compile(
     rf"(?:.*/)?(lib/python3(?:\.\d{{1,2}}t?)?/{_TAIL}|python3\d{{1,2}}\.zip/{_TAIL})", re.DOTALL

@@ -26,7 +26,7 @@ def read(source: Path | str | bytes) -> Trace:
     A file that was cut is read up to the cut and has complete=False, as long as its header is whole.
     """
     if isinstance(source, bytes):
-        return _read_chunks([source], "these bytes")
+        return _read_chunks([source], "the input")
     with open_regular(Path(source)) as file:
         return _read_chunks(chunks_of(file, str(source)), str(source))
 
@@ -61,7 +61,9 @@ def read_header(chunks: Iterable[bytes], name: str) -> tuple[Header, Iterator[Li
     try:
         first = next(lines, None)
         if first is None:
-            raise HangdocError(f"{name} was cut before its header was whole: nothing of it can be read")
+            raise HangdocError(
+                f"{name} has no whole header: it was cut too early, or is no hangdoc trace", _NOT_A_TRACE
+            )
         decode = _decoder(codec.to_mapping(first), name)
     except DamagedError as error:
         raise HangdocError(f"{name} is not a hangdoc trace: {error}", _NOT_A_TRACE) from error

@@ -89,20 +89,22 @@ class Redactor:
         for field in _text_fields(kind):
             value = getattr(record, field.name)
             if field.whole is not None:
-                changed[field.name] = field.whole(self._tokens, value)
+                kept = field.whole(self._tokens, value)
             else:
-                changed[field.name] = self._value(value, field.text or outer)
+                kept = self._value(value, field.text or outer)
+            if kept is not value:  # most are as they were, and a record costs more to build than to look at
+                changed[field.name] = kept
         return msgspec.structs.replace(record, **changed) if changed else record
 
     def _value(self, value: Any, rule: TextRule) -> Any:
-        if value is None or isinstance(value, int | float):
+        if value is None or isinstance(value, (int, float)):
             return value
         if isinstance(value, str):
             return rule(self._tokens, value)
         if isinstance(value, Struct):
             return self._struct(value, rule)
         if isinstance(value, tuple):
-            return tuple(self._value(item, rule) for item in value)
+            return tuple([self._value(item, rule) for item in value])
         if isinstance(value, dict):
             return {self._value(key, rule): self._value(item, rule) for key, item in value.items()}
         raise TypeError(f"redaction does not know {type(value).__name__}")

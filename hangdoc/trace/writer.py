@@ -55,10 +55,9 @@ class Writer:
 
     def add(self, snapshot: Snapshot, stacks: Sequence[Stack]) -> None:
         """Append one round, after those entries of the table of stacks that it is the first to need."""
-        needed = max(self._stacks, stacks_needed(snapshot))
-        for line in stack_lines(stacks, self._stacks, needed):
+        for line in stack_lines(stacks, self._stacks, stacks_needed(snapshot)):
             self._write(line)
-        self._stacks = needed
+            self._stacks += 1
         self._write(SnapshotLine(snapshot))
         self._snapshots += 1
 
