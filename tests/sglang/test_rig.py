@@ -134,5 +134,5 @@ def test_each_rank_does_what_the_table_says(launch: Launch) -> None:
 
 @on("busy-init")
 def test_a_sign_that_does_not_come_is_told_with_the_log(launch: Launch) -> None:
-    with pytest.raises(LaunchError, match=r"no Log\(pattern='never'\) in 0 s; log ends:\n.*Load weight begin"):
+    with pytest.raises(LaunchError, match=r"(?s)no Log\(pattern='never'\) in 0 s; log ends:\n.*Load weight begin"):
         launch.wait_for("never", deadline_s=0)

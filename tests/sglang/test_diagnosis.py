@@ -1,0 +1,152 @@
+"""The main job on the real server: verdict, phase and culprit of each illness, and a target that notices nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.sglang.cases import on
+from tests.sglang.launches import Launch
+from tests.sglang.scenarios import CHILD_IMPORTS, LAUNCHER_IMPORTS
+
+HANGDOC = (sys.executable, "-m", "hangdoc.cli.main")
+LIMIT_S = 180.0  # only a safety net: an observation takes 5 to 30 s
+CODES = {"busy-wait": 1, "blocked": 1, "crashed": 1, "slow-start": 0, "healthy": 0}
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What has to be said of a case. rank: of the culprit; None where a healthy launch has none."""
+
+    verdict: str
+    phase: str
+    rank: tuple[str, int] | None = None
+
+
+SICK = {
+    "busy-init": Truth("busy-wait", "weight-load", ("tp", 0)),
+    "busy-warmup": Truth("busy-wait", "warmup", ("tp", 0)),
+    "busy-one-rank": Truth("busy-wait", "weight-load", ("tp", 1)),
+    "absent-warmup": Truth("blocked", "warmup", ("tp", 1)),
+    "absent-barrier": Truth("blocked", "weight-load", ("tp", 1)),
+    "absent-allreduce": Truth("blocked", "weight-load", ("tp", 1)),
+    "blocked-fifo": Truth("blocked", "weight-load", ("tp", 0)),
+    "blocked-lock": Truth("blocked", "weight-load", ("tp", 0)),
+    "blocked-open-worker": Truth("blocked", "weight-load", ("tp", 0)),
+    "slow-sleep": Truth("slow-start", "weight-load", ("tp", 0)),
+    "slow-read": Truth("slow-start", "weight-load", ("tp", 0)),
+    "missing-node": Truth("blocked", "rendezvous", ("node", 1)),
+    "busy-init@0.5.8": Truth("busy-wait", "weight-load", ("tp", 0)),
+    "absent-barrier@0.5.8": Truth("blocked", "weight-load", ("tp", 1)),
+    "blocked-fifo@0.5.8": Truth("blocked", "weight-load", ("tp", 0)),
+    "slow-sleep@0.5.8": Truth("slow-start", "weight-load", ("tp", 0)),
+}
+IDLE = Truth("healthy", "ready")
+
+
+def watch(pid: int, trace: Path) -> tuple[dict[str, object], int]:
+    """Return the document of one observation, and the exit code."""
+    command = [*HANGDOC, "watch", str(pid), "--once", "--json", "--record", str(trace)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
+    assert run.stdout, run.stderr
+    document: dict[str, object] = json.loads(run.stdout)
+    return document, run.returncode
+
+
+def replayed(trace: Path) -> dict[str, object]:
+    """Return the document of a replay, which is the same byte for byte on every run."""
+    command = [*HANGDOC, "replay", str(trace), "--json"]
+    first, second = (subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S) for _ in range(2))
+    assert first.stdout == second.stdout
+    document: dict[str, object] = json.loads(first.stdout)
+    return document
+
+
+def check(document: dict[str, object], truth: Truth) -> None:
+    told = {key: document[key] for key in ("verdict", "grade", "phase", "headline", "culprits")}
+    assert (document["verdict"], document["phase"]) == (truth.verdict, truth.phase), json.dumps(document, indent=1)
+    assert document["grade"] in {"likely", "confirmed"}, told
+    culprits = document["culprits"]
+    assert isinstance(culprits, list)
+    if truth.rank is None:
+        assert culprits == []
+    else:
+        axis, number = truth.rank
+        assert [culprit["rank"].get(axis) for culprit in culprits] == [number], told
+
+
+def check_twin(document: dict[str, object], trace: Path) -> None:
+    """The recorded twin says the same as the live observation; only texts may carry redaction tokens."""
+    twin = replayed(trace)
+    for key in ("verdict", "grade", "phase", "waits"):
+        assert twin[key] == document[key], key
+    assert [finding["grade"] for finding in twin["hypotheses"]] == [  # type: ignore[attr-defined,index]
+        finding["grade"] for finding in document["hypotheses"]  # type: ignore[attr-defined]
+    ]
+
+
+def check_undisturbed(launch: Launch, before: Iterable[int]) -> None:
+    """Every member is still there, none is stopped or traced, and no dumper is left on it."""
+    assert set(before) <= set(launch.members())
+    for pid in launch.members():
+        status = dict(
+            line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line
+        )
+        assert status["State"][0] not in "Tt", f"pid {pid} was left stopped"
+        assert status["TracerPid"] == "0", f"pid {pid} is still traced"
+
+
+def examine(launch: Launch, pid: int, truth: Truth, trace: Path) -> None:
+    before = launch.members()
+    document, code = watch(pid, trace)
+    check(document, truth)
+    assert code == CODES[truth.verdict]
+    check_undisturbed(launch, before)
+    check_twin(document, trace)
+
+
+@pytest.mark.parametrize("from_member", ["launcher"])
+@on(*SICK)
+def test_sick(launch: Launch, from_member: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """An ill launch gets its verdict, its phase and its culprit, and stays as it was."""
+    case = request.node.callspec.params["started"]
+    examine(launch, launch.pid, SICK[case], tmp_path / "twin.hangtrace")
+
+
+@on("healthy-tp1", "healthy-tp1@0.5.8")
+def test_imports_of_the_launcher(started: Launch, tmp_path: Path) -> None:
+    """A launcher that imports its modules at 100 % CPU is a slow start, not a busy-wait."""
+    started.wait_for(LAUNCHER_IMPORTS)
+    document, code = watch(started.pid, tmp_path / "twin.hangtrace")
+    check(document, Truth("slow-start", "launch", None) if document["culprits"] == [] else _importing(document))
+    assert code == 0
+
+
+def _importing(document: dict[str, object]) -> Truth:
+    culprits = document["culprits"]
+    assert isinstance(culprits, list)
+    rank = culprits[0]["rank"]
+    return Truth("slow-start", "launch", next(iter(rank.items()), ("tp", None)))  # type: ignore[arg-type]
+
+
+@on("healthy-tp1", "healthy-tp1@0.5.8")
+def test_imports_of_the_children(started: Launch, tmp_path: Path) -> None:
+    """Children that import at 100 % CPU, holding the GIL, are a slow start, before they have a name or a rank."""
+    started.wait_for(CHILD_IMPORTS)
+    document, code = watch(started.pid, tmp_path / "twin.hangtrace")
+    check(document, _importing(document))
+    assert code == 0
+
+
+@on("healthy-tp1", "healthy-tp2", "healthy-tp1@0.5.8")
+def test_healthy_idle(launch: Launch, tmp_path: Path) -> None:
+    """A healthy idle server that polls at 100 % is healthy, from any member's pid, and still answers afterwards."""
+    scheduler = launch.scheduler_pids()[0]
+    examine(launch, scheduler, IDLE, tmp_path / "twin.hangtrace")
+    assert launch.generate()["text"] is not None
