@@ -1,0 +1,6 @@
+"""`python -m sglang.launch_server`, as far as its process tree goes."""
+
+import actor
+
+if __name__ == "__main__":
+    actor.main()

@@ -1,0 +1,263 @@
+"""From any member's pid the whole launch is found, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import pty
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from hangdoc.errors import ExitCode, HangdocError
+from hangdoc.launch.complaints import SeveralLaunchesError
+from hangdoc.launch.find import find_launch
+from hangdoc.model.process import Launch
+from tests.unit.launch.stage import TP2, Stage
+
+
+def pids(launch: Launch) -> set[int]:
+    return {process.key.pid for process in launch.processes}
+
+
+def test_every_member_leads_to_the_same_launch(stage: Stage) -> None:
+    """Launcher, schedulers and detokenizer each lead to all four, with the launcher as root."""
+    server = stage.run(stage.server("a"), "a")
+    for pid in server.pids:
+        launch = find_launch(pid)
+        assert launch.root.pid == server.pid
+        assert pids(launch) == server.pids
+        assert launch.engine == "sglang"
+
+
+def test_a_session_or_process_group_of_its_own_does_not_hide_a_child(stage: Stage) -> None:
+    """A child that called setsid or setpgid, and a child of its own, is a member as long as its parent lives."""
+    children = {**TP2, "alone": {"argv": ["helper"], "own_session": True}, "group": {"argv": ["x"], "own_group": True}}
+    server = stage.run(stage.server("a", children), "a")
+    assert pids(find_launch(server.children["alone"])) == server.pids
+    assert pids(find_launch(server.children["group"])) == server.pids
+
+
+def test_a_re_parented_member_is_found_by_its_process_group(stage: Stage) -> None:
+    """A double-forked child of a launcher, now a child of init, belongs to the process group's leader's launch."""
+    children = {**TP2, "daemon": {"argv": ["helper"], "daemon": True}}
+    server = stage.run(stage.server("a", children), "a")
+    launch = find_launch(server.children["daemon"])
+    member = next(one for one in launch.processes if one.key.pid == server.children["daemon"])
+    assert pids(launch) == server.pids
+    assert member.ppid != server.pid
+    assert member.member_because == f"process group of {server.pid}"
+
+
+def test_a_double_forked_child_in_a_session_of_its_own_is_not_guessed_at(stage: Stage) -> None:
+    """Nothing visible links it to the launch: it stays out."""
+    children = {**TP2, "lost": {"argv": ["helper"], "daemon": True, "own_session": True}}
+    server = stage.run(stage.server("a", children), "a")
+    assert pids(find_launch(server.pid)) == server.pids - {server.children["lost"]}
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        "bash -c '{server}; true'",
+        "sh -c '{server}; true'",
+        "timeout 1000 {server}",
+        "nohup {server}",
+        "bash -c 'timeout 1000 {server} | tee /dev/null; true'",
+        "bash -c '(sleep 1000 < /dev/null & echo $! > sleeper); {server}; true'",
+    ],
+)
+def test_a_wrapper_is_a_member_and_leads_to_the_launch(stage: Stage, wrapper: str) -> None:
+    """`bash -c`, timeout, nohup and the tee beside the server belong to it, and each leads to it."""
+    command = wrapper.format(server=shlex.join(stage.server("a")))
+    process = stage.start(shlex.split(command), cwd=stage.directory, stdout=subprocess.DEVNULL)
+    server = stage.wait_for("a")
+    launch = find_launch(process.pid)
+    assert launch.root.pid == server.pid
+    assert pids(launch) >= server.pids | {process.pid}
+    for pid in pids(launch):
+        assert find_launch(pid).processes == launch.processes
+    if (stage.directory / "sleeper").exists():
+        stage.end(int((stage.directory / "sleeper").read_text()))
+
+
+def test_a_script_that_runs_one_launch_is_a_member(stage: Stage) -> None:
+    """`bash run.sh` belongs to the launch that it starts, found from either."""
+    script = stage.script(shlex.join(stage.server("a")) + "\ntrue\n")
+    server = stage.wait_for("a")
+    assert pids(find_launch(script.pid)) == pids(find_launch(server.pid)) == server.pids | {script.pid}
+
+
+def test_a_script_with_another_program_is_no_member(stage: Stage) -> None:
+    """A script that also runs somebody's own Python belongs to nobody; it still leads to its only launch."""
+    server, other = shlex.join(stage.server("a")), shlex.join(stage.program("other"))
+    script = stage.script(f"{other} &\n{server} &\nwait\n")
+    actor, bystander = stage.wait_for("a"), stage.wait_for("other")
+    assert pids(find_launch(script.pid)) == pids(find_launch(actor.pid)) == actor.pids
+    assert pids(find_launch(bystander.pid)) == bystander.pids
+
+
+def test_a_script_that_runs_two_launches(stage: Stage) -> None:
+    """`a & b &` in a script: each is found alone, the script's pid is answered with a list and exit code 2."""
+    first, second = shlex.join(stage.server("a")), shlex.join(stage.server("b"))
+    script = stage.script(f"{first} &\n{second} &\nwait\n")
+    check_two(stage, script.pid)
+
+
+def test_an_interactive_shell_that_runs_two_launches(stage: Stage) -> None:
+    """Two jobs of a shell on a terminal are two launches; the shell and what only shares its session is neither."""
+    master, slave = pty.openpty()
+    shell = stage.start(["bash", "--norc", "-i"], stdout=slave, stderr=slave, preexec_fn=lambda: take_terminal(slave))
+    os.close(slave)
+    for name in ("a", "b", "other"):
+        command = stage.program(name) if name == "other" else stage.server(name)
+        os.write(master, f"{shlex.join(command)} < /dev/null &\n".encode())
+    stage.wait_for("other")
+    check_two(stage, shell.pid)
+    os.close(master)
+
+
+def take_terminal(slave: int) -> None:
+    import fcntl
+    import termios
+
+    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+    os.dup2(slave, 0)
+
+
+def check_two(stage: Stage, above: int) -> None:
+    first, second = stage.wait_for("a"), stage.wait_for("b")
+    assert pids(find_launch(first.children["tp0"])) == first.pids
+    assert pids(find_launch(second.pid)) == second.pids
+    with pytest.raises(SeveralLaunchesError) as caught:
+        find_launch(above)
+    assert caught.value.exit_code == ExitCode.USAGE
+    assert {one.root.pid: one.member_count for one in caught.value.candidates} == {first.pid: 4, second.pid: 4}
+    assert f"{first.pid}  started " in caught.value.remedy
+    assert "4 processes: " in caught.value.remedy
+    assert "sglang.launch_server" in caught.value.remedy
+
+
+def test_one_python_parent_of_two_launches(stage: Stage) -> None:
+    """A home-made supervisor in the same process group as both launches keeps them apart."""
+    driver = stage.start(stage.driver(stage.server("a"), stage.server("b")))
+    check_two(stage, driver.pid)
+
+
+def test_a_process_of_one_launch_that_the_supervisor_adopts_is_not_of_the_other(stage: Stage) -> None:
+    """A double-forked scheduler whose new parent is the supervisor of two launches is mixed into neither."""
+    children = {**TP2, "tp2": {"argv": ["sglang::scheduler_TP2"], "daemon": True}}
+    driver = stage.start(stage.driver(stage.server("a", children), stage.server("b")))
+    first, second = stage.wait_for("a"), stage.wait_for("b")
+    adopted = first.children["tp2"]
+    assert int(open(f"/proc/{adopted}/stat").read().rpartition(")")[2].split()[1]) == driver.pid
+    assert pids(find_launch(second.pid)) == second.pids
+    assert pids(find_launch(first.pid)) == first.pids - {adopted}
+    assert pids(find_launch(adopted)) == {adopted}
+
+
+def test_a_supervisor_of_one_launch_is_no_member(stage: Stage) -> None:
+    """It leads to the launch but does not belong to it."""
+    driver = stage.start(stage.driver(stage.server("a")))
+    server = stage.wait_for("a")
+    assert pids(find_launch(driver.pid)) == server.pids
+
+
+def test_an_own_script_with_engine_children_is_the_launcher(stage: Stage) -> None:
+    """A script that uses the engine as a library is known by its children's titles."""
+    program = stage.run(stage.program("offline", TP2), "offline")
+    launch = find_launch(program.children["tp1"])
+    assert launch.root.pid == program.pid
+    assert launch.engine == "sglang"
+    assert pids(launch) == program.pids
+
+
+def test_two_own_scripts_of_one_parent_are_two_launches(stage: Stage) -> None:
+    """Two scripts that use the engine as a library, of one Python parent, are kept apart."""
+    driver = stage.start(stage.driver(stage.program("a", TP2), stage.program("b", TP2)))
+    first, second = stage.wait_for("a"), stage.wait_for("b")
+    assert pids(find_launch(first.pid)) == first.pids
+    with pytest.raises(SeveralLaunchesError):
+        find_launch(driver.pid)
+    assert pids(find_launch(second.children["tp0"])) == second.pids
+
+
+def test_a_program_of_no_known_engine(stage: Stage) -> None:
+    """From any of its processes the topmost program of the process group is the root."""
+    children = {"one": {"argv": ["worker"]}, "own": {"argv": ["worker"], "own_group": True}}
+    program = stage.run(stage.program("p", children), "p")
+    for pid in program.pids:
+        launch = find_launch(pid)
+        assert (launch.root.pid, launch.engine, pids(launch)) == (program.pid, "generic", program.pids)
+
+
+def test_a_single_c_program(stage: Stage) -> None:
+    """A process that is not Python is a launch of the generic engine."""
+    process = stage.start(["sleep", "1000"])
+    launch = find_launch(process.pid)
+    assert (launch.engine, pids(launch)) == ("generic", {process.pid})
+    stage.end(process.pid)
+
+
+def test_two_programs_of_a_script_are_two(stage: Stage) -> None:
+    """A script with two programs of no known engine is answered with both."""
+    first, second = shlex.join(stage.program("a")), shlex.join(stage.program("b"))
+    script = stage.script(f"{first} &\n{second} &\nwait\n")
+    roots = {stage.wait_for("a").pid, stage.wait_for("b").pid}
+    with pytest.raises(SeveralLaunchesError) as caught:
+        find_launch(script.pid)
+    assert {one.root.pid for one in caught.value.candidates} == roots
+
+
+def test_look_alikes_are_no_launch(stage: Stage) -> None:
+    """An argument that names a launcher (an editor, a grep, Python code) makes no launch."""
+    server = stage.run(stage.server("a"), "a")
+    look_alike = stage.start([sys.executable, "-c", "import sys; sys.stdout.write('x'); sys.stdout.flush(); "
+                              "open(sys.argv[1]).read()", str(stage.lifeline), "-m", "sglang.launch_server"],
+                             stdout=subprocess.PIPE)
+    assert look_alike.stdout is not None
+    assert look_alike.stdout.read(1) == b"x"
+    assert find_launch(look_alike.pid).engine == "generic"
+    proc = stage.proc_of(*server.pids, look_alike.pid)
+    assert find_launch(proc=proc).root.pid == server.pid
+
+
+def test_a_pipeline_on_a_terminal_is_one_job(stage: Stage) -> None:
+    """What shares the process group that the launcher leads belongs to it, though a shell is its parent."""
+    script = f"set -m\n{shlex.join(stage.server('a'))} | {shlex.join(stage.program('filter'))} &\nwait\n"
+    stage.script(script, stdout=subprocess.DEVNULL)
+    server, reader = stage.wait_for("a"), stage.wait_for("filter")
+    assert pids(find_launch(server.pid)) >= server.pids | reader.pids
+
+
+def test_without_a_pid_the_only_launch_is_taken(stage: Stage) -> None:
+    """One launch of the calling user: found without a pid; two: exit code 2 with a list; none: exit code 4."""
+    first, second = stage.run(stage.server("a"), "a"), stage.run(stage.server("b"), "b")
+    assert find_launch(proc=stage.proc_of(*first.pids)).root.pid == first.pid
+    (stage.directory / "proc").rename(stage.directory / "proc1")
+    with pytest.raises(SeveralLaunchesError):
+        find_launch(proc=stage.proc_of(*first.pids, *second.pids))
+    (stage.directory / "proc").rename(stage.directory / "proc2")
+    with pytest.raises(HangdocError, match="no SGLang, vLLM or torchrun launch of yours is running") as caught:
+        find_launch(proc=stage.proc_of())
+    assert caught.value.exit_code == ExitCode.UNOBSERVABLE
+
+
+def test_hangdoc_and_its_callers_are_no_members(stage: Stage) -> None:
+    """A script that runs a server and then hangdoc is not of the launch, except when its pid is what was given."""
+    code = (
+        "import os, sys; from hangdoc.launch.find import find_launch\n"
+        "for pid in map(int, sys.argv[1:]): print(*sorted(p.key.pid for p in find_launch(pid).processes), flush=True)"
+    )
+    (stage.directory / "look.py").write_text(code)
+    look = shlex.join([sys.executable, str(stage.directory / "look.py")])
+    text = f"{shlex.join(stage.server('a'))} &\nread answer < {stage.directory}/go\n{look} $! $$\nwait\n"
+    os.mkfifo(stage.directory / "go")
+    script = stage.script(text, stdout=subprocess.PIPE)
+    server = stage.wait_for("a")
+    (stage.directory / "go").write_text("now\n")
+    assert script.stdout is not None
+    from_server, from_script = (set(map(int, script.stdout.readline().split())) for _ in range(2))
+    assert from_server == server.pids
+    assert from_script == server.pids | {script.pid}
