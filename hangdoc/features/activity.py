@@ -86,12 +86,16 @@ def is_helper(thread: ThreadHistory) -> bool:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A thread that waits in a system call, in every round of the window."""
+    """A thread that waits in a system call, in every round of the window.
+
+    channel: the kernel function it sleeps in; "" when that was not to be read.
+    """
 
     tid: int
     call: Call
     system_call: SystemCall
     untimed: bool
+    channel: str
 
 
 def waiting(member: Member, tid: int) -> Reading[Waiting | None]:
@@ -99,7 +103,7 @@ def waiting(member: Member, tid: int) -> Reading[Waiting | None]:
     if isinstance(member.waits, Missing):
         return member.waits
     seen: list[SystemCall | None] = []
-    machine = ""
+    machine, channel = "", ""
     for waits in member.waits.value:
         machine = waits.machine
         for thread in waits.threads:
@@ -108,9 +112,10 @@ def waiting(member: Member, tid: int) -> Reading[Waiting | None]:
             if isinstance(thread.system_call, Missing):
                 return thread.system_call
             seen.append(thread.system_call.value)
+            channel = thread.wait_channel.value if isinstance(thread.wait_channel, Known) else ""
     if not seen:
         return Missing("futex", "not-taken", f"thread {tid} was not read in this window")
     first = seen[0]
     if first is None or any(call is None or call.number != first.number for call in seen):
         return Known(None)
-    return Known(Waiting(tid, call_of(first.number, machine), first, is_untimed_futex_wait(first, machine)))
+    return Known(Waiting(tid, call_of(first.number, machine), first, is_untimed_futex_wait(first, machine), channel))

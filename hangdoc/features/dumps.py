@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hangdoc.features.frames import Meaning, read_stack
 from hangdoc.features.index import Index, Window
+from hangdoc.features.loops import Loop, loop_of
 from hangdoc.model.engine import Engine
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Known, Reading
@@ -50,14 +51,9 @@ class ThreadHistory:
         """Tell whether any view shows one of these activities in some frame."""
         return any(any(activity in activities for activity in view.meaning.activities) for view in self.views)
 
-    def stays_in_one_function(self) -> bool:
-        """Tell whether every view has the same function innermost, called from the same lines."""
-        shapes = {(_function(view.stack[:1]), view.stack[1:]) for view in self.views}
-        return len(shapes) == 1 and bool(self.last.stack)
-
-    def lines_seen(self) -> int:
-        """Return how many different lines of the innermost function the views show."""
-        return len({view.stack[0].line for view in self.views if view.stack})
+    def loop(self) -> Loop | None:
+        """Return the one function in which every view lies, if there is one."""
+        return loop_of([view.stack for view in self.views])
 
 
 @dataclass(frozen=True)
@@ -85,8 +81,19 @@ def dumps(index: Index, process: ProcessKey, window: Window, stacks: Sequence[St
             view = ThreadView(thread.tid, thread.name, thread.active, thread.owns_gil, stack, read_stack(stack, engine))
             views.setdefault(thread.tid, []).append(view)
     alive = {thread.tid for thread in readings[-1][1].threads}
-    histories = {tid: ThreadHistory(tid, tuple(seen)) for tid, seen in sorted(views.items()) if tid in alive}
+    histories = {tid: ThreadHistory(tid, _whole(seen)) for tid, seen in sorted(views.items()) if tid in alive}
     return Known(Dumps(tuple(at_ns for at_ns, _ in readings), histories))
+
+
+def _whole(views: list[ThreadView]) -> tuple[ThreadView, ...]:
+    """Leave out torn views of a thread.
+
+    Rule: a view whose outermost frame is not that of the deepest view is torn. Why it works: a thread's outermost
+    frame stays for its life, and a stack read from a running target breaks off where a frame went away meanwhile
+    (seen in 1 of 8 dumps of an idle scheduler: a single frame). Fails when the only view is torn.
+    """
+    base = max(views, key=lambda view: len(view.stack)).stack[-1:]
+    return tuple(view for view in views if _function(view.stack[-1:]) == _function(base))
 
 
 def _function(frames: Stack) -> tuple[tuple[str, str], ...]:

@@ -50,11 +50,20 @@ def _phase(rules: list[FrameRule]) -> Phase:
     return phases[-1]
 
 
+def bare_name(function: str) -> str:
+    """Return a function's own name: from Python 3.11 on py-spy reports the qualified one.
+
+    >>> bare_name("Scheduler.event_loop_overlap"), bare_name("main.<locals>.wait")
+    ('event_loop_overlap', 'wait')
+    """
+    return function.rsplit(".", 1)[-1]
+
+
 @lru_cache(maxsize=65536)
 def _rule_of(frame: Frame, innermost: bool, engine: Engine) -> FrameRule | None:
     for rule in (*engine.frames, *PYTHON_FRAMES):
         if rule.innermost and not innermost:
             continue
-        if frame.file.endswith(rule.file) and rule.function.fullmatch(frame.function):
+        if frame.file.endswith(rule.file) and rule.function.fullmatch(bare_name(frame.function)):
             return rule
     return None

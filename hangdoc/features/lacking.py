@@ -21,7 +21,7 @@ def missing_readings(index: Index, seen: Features) -> tuple[MissingReading, ...]
     if isinstance(seen.gpus, Missing):
         found.append((None, seen.gpus))
     for member in seen.members.values():
-        readings = [member.motion, member.flow]
+        readings: list[object] = [member.motion, member.flow]
         if not isinstance(member.motion, Missing):
             readings += [member.motion.value.threads, member.motion.value.cpu_ratio]
         if not isinstance(member.flow, Missing):

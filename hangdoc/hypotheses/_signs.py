@@ -13,6 +13,7 @@ from hangdoc.features.phases import STARTING
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.process import Process
 from hangdoc.model.reading import Missing
+from hangdoc.model.stack import Frame
 
 
 def the_launch(features: Features) -> Sequence[Member | None]:
@@ -52,8 +53,12 @@ def culprit(member: Member, reason: str, tid: int | None = None) -> Culprit:
 
 def where(thread: ThreadHistory) -> str:
     """Return a thread's innermost frame for a sentence."""
-    leaf = thread.leaf
-    return "no frame" if leaf is None else f"{leaf.function} ({short_file(leaf.file)}:{leaf.line})"
+    return "no frame" if thread.leaf is None else place_of(thread.leaf)
+
+
+def place_of(frame: Frame) -> str:
+    """Return a frame for a sentence."""
+    return f"{frame.function} ({short_file(frame.file)}:{frame.line})"
 
 
 def short_file(file: str) -> str:

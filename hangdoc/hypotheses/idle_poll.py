@@ -5,6 +5,7 @@ from __future__ import annotations
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import activity
 from hangdoc.features.features import Features
+from hangdoc.features.frames import bare_name
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.model.reading import Missing
 
@@ -45,7 +46,7 @@ def still_starting(features: Features) -> Outcome:
         for thread in member.dumps.value.threads.values():
             if thread.last.meaning.does("warmup-request"):
                 return Present("the launcher still waits for its warm-up request")
-            if any(frame.function == "_wait_for_scheduler_ready" for frame in thread.last.stack):
+            if any(bare_name(frame.function) == "_wait_for_scheduler_ready" for frame in thread.last.stack):
                 return Present("the launcher still waits for its ranks")
     return Absent("the launcher waits for nobody")
 

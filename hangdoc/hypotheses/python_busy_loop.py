@@ -6,6 +6,7 @@ from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Sign, U
 from hangdoc.features.activity import SPIN_DEMAND_RATIO, is_helper
 from hangdoc.features.dumps import ThreadHistory
 from hangdoc.features.features import Member
+from hangdoc.features.loops import Loop
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Known, Missing, Reading
@@ -43,24 +44,32 @@ def _burns(case: Case) -> Outcome:
 
 
 def _stays_in_one_function(case: Case) -> Outcome:
-    """Three dumps or more show the same function, at different lines of it: Python code runs, and never returns.
+    """Three dumps or more lie in the same function and are not all alike: Python code runs, and never returns.
 
-    With one line only, a long native call that holds the interpreter lock looks the same, so that this is unread.
+    When all are alike, a long native call that holds the interpreter lock looks the same, so that this is unread.
     """
     thread = spinning_thread(case.patient)
     if isinstance(thread, Missing) or thread.value is None:
         return Unread("which function burns the CPU")
     seen = thread.value
-    if not seen.stays_in_one_function():
-        return Absent(f"its stack moves: last in {signs.where(seen)}")
+    loop = seen.loop()
+    if loop is None:
+        return Absent(f"its stack moves through several functions: last in {signs.where(seen)}")
     if len(seen.views) < FEWEST_DUMPS:
         return Unread(f"only {len(seen.views)} stacks of it: {FEWEST_DUMPS} are needed")
-    if seen.lines_seen() < 2:
-        return Unread(f"{len(seen.views)} stacks all at {signs.where(seen)}: a native call under it looks the same")
-    return Present(
-        f"{len(seen.views)} stacks all in {signs.where(seen)}, at {seen.lines_seen()} different lines,"
-        " called from the same place"
-    )
+    place = signs.place_of(loop.frame)
+    if not loop.moves:
+        return Unread(f"{len(seen.views)} stacks all at {place}: a native call under it looks the same")
+    return Present(f"{len(seen.views)} stacks all in {place}, at {_lines(loop)}, called from the same place")
+
+
+def _lines(loop: Loop) -> str:
+    return "one line with different callees" if loop.lines == 1 else f"{loop.lines} different lines"
+
+
+def _place(thread: ThreadHistory) -> str:
+    loop = thread.loop()
+    return signs.where(thread) if loop is None else signs.place_of(loop.frame)
 
 
 def _holds_the_gil(case: Case) -> Outcome:
@@ -106,12 +115,12 @@ def _culprits(case: Case) -> tuple[Culprit, ...]:
     thread = spinning_thread(case.patient)
     if isinstance(thread, Missing) or thread.value is None:
         return ()
-    return (signs.culprit(case.patient, f"loops in {signs.where(thread.value)}", thread.value.tid),)
+    return (signs.culprit(case.patient, f"loops in {_place(thread.value)}", thread.value.tid),)
 
 
 def _headline(case: Case) -> str:
     thread = spinning_thread(case.patient)
-    place = signs.where(thread.value) if isinstance(thread, Known) and thread.value is not None else "its code"
+    place = _place(thread.value) if isinstance(thread, Known) and thread.value is not None else "its code"
     return f"{signs.name_of(case.patient.process)} loops for ever in {place}; nothing else in the launch moves."
 
 
