@@ -53,17 +53,21 @@ def _nobody_writes(case: Case) -> Outcome:
         return Absent("what it reads from is not known")
     if file.value.kind != "pipe":
         return Absent(f"it reads from a {file.value.kind}: who should write is not known")
+    return _writers(case, file.value)
+
+
+def _writers(case: Case, pipe: OpenFile) -> Outcome:
     writers = []
     for member in case.features.members.values():
         if isinstance(member.files, Missing):
             return Unread.of(member.files, f"open files of {signs.name_of(member.process)}")
-        if any(other.target == file.value.target and "w" in other.access for other in member.files.value):
+        if any(other.target == pipe.target and "w" in other.access for other in member.files.value):
             writers.append(member)
     others = [signs.name_of(member.process) for member in writers if member.key != case.patient.key]
     if others:
         return Absent(f"{', '.join(others)} can still write to it")
     owner = "only the reader itself holds its write end" if writers else "no member holds its write end"
-    return Present(f"it reads from {signs.short_file(file.value.target)}, and {owner}")
+    return Present(f"it reads from {signs.short_file(pipe.target)}, and {owner}")
 
 
 def _culprits(case: Case) -> tuple[Culprit, ...]:
