@@ -1,0 +1,58 @@
+"""Whether a thread's stacks, seen several times, all lie inside one function that does not return."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hangdoc.model.stack import Frame, Stack
+
+MOST_CALLEES = 2
+"""Frames above the looping function: a loop that reads an attribute or calls a predicate has one or two; work that
+gets on (building a model, loading, tracing) goes deeper and through different functions. Arbitrary between 2 and the
+10 and more that loaders showed."""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A function in which every stack lies. frame: at its newest line; moves: the stacks are not all the same."""
+
+    frame: Frame
+    lines: int
+    moves: bool
+
+
+def loop_of(stacks: Sequence[Stack]) -> Loop | None:
+    """Return the function that all stacks (innermost frame first) lie in, or None when they lie in no single one.
+
+    Rule: go inwards from the outermost frame for as long as every stack has the same frame at the same line; the
+    frame where they part, if it is the same function at different lines, or else the last common one, is the
+    function; every stack may have at most MOST_CALLEES frames inside it. Why it works: a function that is left and
+    called again is reached through different lines of its caller sooner or later, and work goes deep. Fails for a
+    long computation in plain Python, which nothing from outside can tell from a loop.
+
+    >>> loop_of([(Frame("f", "a.py", 3), Frame("main", "a.py", 9)), (Frame("f", "a.py", 4), Frame("main", "a.py", 9))])
+    Loop(frame=Frame(function='f', file='a.py', line=4), lines=2, moves=True)
+    """
+    if not stacks or not all(stacks):
+        return None
+    depth = _common_depth(stacks)
+    if all(len(stack) > depth for stack in stacks) and len({_function(stack[-depth - 1]) for stack in stacks}) == 1:
+        depth += 1  # they part inside this function
+    if depth == 0 or any(len(stack) - depth > MOST_CALLEES for stack in stacks):
+        return None
+    frames = [stack[-depth] for stack in stacks]
+    return Loop(frames[-1], len({frame.line for frame in frames}), len(set(stacks)) > 1)
+
+
+def _common_depth(stacks: Sequence[Stack]) -> int:
+    depth = 0
+    for frames in zip(*(reversed(stack) for stack in stacks), strict=False):
+        if len(set(frames)) > 1:
+            break
+        depth += 1
+    return depth
+
+
+def _function(frame: Frame) -> tuple[str, str]:
+    return frame.function, frame.file
