@@ -14,6 +14,9 @@ TITLES = (
     Title(re.compile(r"^sglang::scheduler"), "scheduler"),
     Title(re.compile(r"^sglang::detokenizer(?!_router)"), "detokenizer"),
     Title(re.compile(r"^sglang::detokenizer_router"), "router"),
+    # All that is left of a zombie's title: the kernel's short name.
+    Title(re.compile(r"^sglang::schedul$"), "scheduler"),
+    Title(re.compile(r"^sglang::detoken$"), "detokenizer"),
     Title(re.compile(r"^sglang::data_parallel_controller"), "router"),
     Title(re.compile(r"^sglang::tokenizer_worker"), "tokenizer"),
     Title(re.compile(r"^sglang::http_server"), "tokenizer"),
