@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from hangdoc.features.dumps import ThreadHistory
@@ -21,6 +21,10 @@ full machine, a healthy two-rank idle loop 0.2 to 0.4."""
 NOISE_IO_BYTES_PER_S = 1024
 """Reads and writes of a hung server: none were seen; a throttled load moved 40 KB/s. Between them, arbitrary."""
 
+WAKE_BYTES = 64
+"""Bytes a call up to which reads and writes are wake-ups, not data: an eventfd moves 8, a self-pipe 1, and a store that
+polls for missing ranks 16 a turn (4,400 bytes/s while nobody came)."""
+
 NOISE_FAULTS_PER_S = 100
 """Page faults of a hung or spinning Python process: 0 to a few a second; loads and compiles make 500 to 70,000."""
 
@@ -31,6 +35,8 @@ NOISE_RSS_BYTES = 1 << 20
 def work(flow: Flow) -> str | None:
     """Return the sentence that shows work, or None when nothing moved above the noise."""
     seconds = flow.seconds
+    if _only_wakes(flow):
+        flow = replace(flow, io_bytes=Known(0))
     for amount, noise, sentence in (
         (flow.io_bytes, NOISE_IO_BYTES_PER_S, "reads and writes {:,.0f} bytes/s"),
         (flow.disk_bytes, NOISE_IO_BYTES_PER_S, "reads {:,.0f} bytes/s from disk"),
@@ -43,6 +49,12 @@ def work(flow: Flow) -> str | None:
     if flow.child_cpu_ticks > 0:
         return "children of it ended after using CPU"
     return None
+
+
+def _only_wakes(flow: Flow) -> bool:
+    if isinstance(flow.io_bytes, Missing) or isinstance(flow.io_calls, Missing):
+        return False
+    return flow.io_bytes.value <= WAKE_BYTES * flow.io_calls.value
 
 
 def activity(member: Member) -> Reading[Activity]:

@@ -37,12 +37,14 @@ class ThreadMotion:
 class Flow:
     """What moved in and out of a process within a window; totals of the window, not rates.
 
-    io_bytes: rchar and wchar together, which do not count recv and send; disk_bytes: read_bytes;
+    io_bytes: rchar and wchar together, which do not count recv and send; io_calls: the calls that moved them;
+    disk_bytes: read_bytes;
     faults: minor and major; rss_bytes: change, either way; child_cpu_ticks: of children that ended.
     """
 
     seconds: float
     io_bytes: Reading[int]
+    io_calls: Reading[int]
     disk_bytes: Reading[int]
     faults: int
     rss_bytes: int
@@ -170,12 +172,13 @@ def flow(index: Index, process: ProcessKey, window: Window) -> Reading[Flow]:
     if len(readings) < 2:
         return index.missing("progress", process, window)
     (begin_ns, begin), (end_ns, end) = readings[0], readings[-1]
-    io_bytes, disk_bytes = _io(begin, end)
+    io_bytes, io_calls, disk_bytes = _io(begin, end)
     faults = end.minor_faults + end.major_faults - begin.minor_faults - begin.major_faults
     return Known(
         Flow(
             seconds=(end_ns - begin_ns) / 1e9,
             io_bytes=io_bytes,
+            io_calls=io_calls,
             disk_bytes=disk_bytes,
             faults=faults,
             rss_bytes=abs(end.rss_bytes - begin.rss_bytes),
@@ -184,11 +187,12 @@ def flow(index: Index, process: ProcessKey, window: Window) -> Reading[Flow]:
     )
 
 
-def _io(begin: Progress, end: Progress) -> tuple[Reading[int], Reading[int]]:
+def _io(begin: Progress, end: Progress) -> tuple[Reading[int], Reading[int], Reading[int]]:
     if isinstance(begin.io, Missing):
-        return begin.io, begin.io
+        return begin.io, begin.io, begin.io
     if isinstance(end.io, Missing):
-        return end.io, end.io
+        return end.io, end.io, end.io
     before, after = begin.io.value, end.io.value
     moved = after.rchar_bytes + after.wchar_bytes - before.rchar_bytes - before.wchar_bytes
-    return Known(moved), Known(after.read_bytes - before.read_bytes)
+    calls = after.read_calls + after.write_calls - before.read_calls - before.write_calls
+    return Known(moved), Known(calls), Known(after.read_bytes - before.read_bytes)

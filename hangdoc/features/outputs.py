@@ -12,15 +12,13 @@ from hangdoc.model.reading import Known, Missing, Reading
 
 OUTPUT_DESCRIPTORS = (1, 2)
 
-_QUIET_EVENTS = frozenset({"server-args"})
-
 
 @dataclass(frozen=True)
 class LogState:
     """What the launch's log says up to a moment.
 
     milestones: every milestone line so far, oldest first; crashes: crash and watchdog lines; fresh: lines of any kind
-    that were written within the window; grown_bytes: growth of the file in the window; silent_s: since its last
+    that were written within the window and say something new; grown_bytes: growth of the file in the window; silent_s: since its last
     write, at the end of the window.
     """
 
@@ -58,12 +56,23 @@ def log_state(index: Index, window: Window, end_wall_ns: int) -> Reading[LogStat
         LogState(
             milestones=tuple(event for event in every if event.kind == "milestone"),
             crashes=tuple(event for event in every if event.kind in {"crash", "watchdog"}),
-            fresh=tuple(event for tail in inside for event in tail.events if event.name not in _QUIET_EVENTS),
+            fresh=_fresh(every, tuple(event for tail in inside for event in tail.events)),
             grown_bytes=max(0, last.size_bytes - before[-1].size_bytes),
             silent_s=max(0.0, (end_wall_ns - last.modified_wall_ns) / 1e9),
             path=path,
         )
     )
+
+
+def _fresh(every: list[LogEvent], inside: tuple[LogEvent, ...]) -> tuple[LogEvent, ...]:
+    """Leave out progress bars that stand: a monitor thread draws them again every 10 s in a hung process too."""
+    before: dict[str, str] = {}
+    moved = set()
+    for event in every:
+        if event.kind != "progress" or before.get(event.name, event.text) != event.text:
+            moved.add(event.offset)
+        before[event.name] = event.text
+    return tuple(event for event in inside if event.offset in moved)
 
 
 @dataclass(frozen=True)
