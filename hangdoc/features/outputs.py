@@ -18,8 +18,8 @@ class LogState:
     """What the launch's log says up to a moment.
 
     milestones: every milestone line so far, oldest first; crashes: crash and watchdog lines; fresh: lines of any kind
-    that were written within the window and say something new; grown_bytes: growth of the file in the window; silent_s: since its last
-    write, at the end of the window.
+    that were written within the window and say something new; grown_bytes: growth of the file in the window;
+    silent_s: since its last write, at the end of the window.
     """
 
     milestones: tuple[LogEvent, ...]
