@@ -10,7 +10,8 @@ from msgspec import Struct
 class Frame(Struct, frozen=True, array_like=True):
     """One Python frame.
 
-    file: the path as py-spy reports it (in a redacted trace only what follows site-packages or lib/pythonX.Y).
+    file: the path as py-spy reports it (in a redacted trace only from
+    site-packages/, lib/pythonX.Y/ or a known package's directory on, otherwise a token).
     """
 
     function: str

@@ -118,4 +118,4 @@ def _read_chunks(chunks: Iterable[bytes], name: str) -> Trace:
 
 
 def _reason(error: OSError | ValueError) -> str:
-    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
+    return str(error.strerror if isinstance(error, OSError) else error)

@@ -82,6 +82,8 @@ class Writer:
         self.close()
 
     def _write(self, line: Line) -> None:
+        if self._broken:
+            raise HangdocError(f"{self.path} cannot be written: an earlier write failed")
         self._write_bytes(self._packer.pack(self._redactor.line(line)))
 
     def _write_bytes(self, data: bytes) -> None:
@@ -116,7 +118,7 @@ def create(path: Path) -> int:
     """Create a private file for a trace, or empty the one there if it is a trace or empty; its descriptor."""
     try:
         return _create(path)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise _write_error(path, error) from error
 
 
@@ -177,8 +179,9 @@ def _close(descriptor: int, path: Path) -> None:
         raise _write_error(path, error) from error
 
 
-def _write_error(path: Path, error: OSError) -> HangdocError:
+def _write_error(path: Path, error: OSError | ValueError) -> HangdocError:
+    reason = error.strerror if isinstance(error, OSError) else error  # ValueError: a name with a null byte
     return HangdocError(
-        f"{path} cannot be written: {error.strerror or error}",
+        f"{path} cannot be written: {reason}",
         "free some space or choose another file; what was written before can be read",
     )

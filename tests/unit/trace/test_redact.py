@@ -268,8 +268,8 @@ class Stranger(Struct, frozen=True):
 
 
 def test_a_field_that_nobody_listed_is_redacted() -> None:
-    """The default is a token, in every place of a type that may hold a text."""
-    found = Redactor()._struct(Newcomer("alice", ("alice", "bob"), {"alice": Known("carol")}, 3), names.free_text)
+    """The default is a token, in every place of a type that may hold a text, whatever rule the field around it has."""
+    found = Redactor()._struct(Newcomer("alice", ("alice", "bob"), {"alice": Known("carol")}, 3), names.function)
     assert found == Newcomer("<text-1>", ("<text-1>", "<text-2>"), {"<text-1>": Known("<text-3>")}, 3)
 
 

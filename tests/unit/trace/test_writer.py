@@ -95,6 +95,18 @@ def test_a_full_disk_is_one_clear_line_and_leaves_what_was_written(tmp_path: Pat
     assert found.snapshots == redact(trace).snapshots[: len(found.snapshots)]
 
 
+def test_nothing_follows_a_write_that_failed(tmp_path: Path) -> None:
+    """A caller that goes on after a full disk, even when there is room again, cannot spoil what was written."""
+    path = tmp_path / "a.hangtrace"
+    trace = sample.trace()
+    with Writer.open(path, trace.header) as writer:
+        with largest_file(5_000), pytest.raises(HangdocError, match="File too large"):
+            writer.add(trace.snapshots[0], trace.stacks)
+        with pytest.raises(HangdocError, match="an earlier write failed"):
+            writer.add(trace.snapshots[1], trace.stacks)
+    assert read(path).header == redact(trace).header
+
+
 def test_a_full_disk_at_the_header_closes_the_file(tmp_path: Path) -> None:
     """Opening fails as a whole: no descriptor stays open."""
     descriptors = len(list(Path("/proc/self/fd").iterdir()))
@@ -152,9 +164,9 @@ def test_any_other_file_is_left_alone(tmp_path: Path, content: bytes) -> None:
 
 
 def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
-    """A directory, a device, a FIFO, a directory that does not exist: one line with the path, and no wait."""
+    """A directory, a device, a FIFO, a path that leads nowhere, no path: one line with the path, and no wait."""
     os.mkfifo(tmp_path / "fifo")
-    for path in (tmp_path, Path("/dev/full"), tmp_path / "fifo", tmp_path / "none" / "a.hangtrace"):
+    for path in (tmp_path, Path("/dev/full"), tmp_path / "fifo", tmp_path / "none" / "a.hangtrace", Path("a\0b")):
         with pytest.raises(HangdocError) as caught:
             record(path)
         assert str(path) in caught.value.message
