@@ -29,7 +29,6 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     cls=_Commands,
     add_completion=False,
-    no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
@@ -71,6 +70,9 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code."""
+    if not arguments:
+        run(["--help"])
+        return ExitCode.USAGE
     try:
         return int(app(arguments, prog_name="hangdoc", standalone_mode=False) or ExitCode.OK)
     except KeyboardInterrupt as error:

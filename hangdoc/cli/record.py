@@ -16,7 +16,7 @@ def record(
     ],
     pid: Pid = None,
     port: Port = None,
-    duration: Annotated[float, typer.Option(min=0.1, help="Seconds to record.")] = 30.0,
+    duration: Annotated[float, typer.Option(metavar="S", min=0.1, help="Seconds to record.")] = 30.0,
     interval: Interval = 1.0,
     as_json: Json = False,
 ) -> int:

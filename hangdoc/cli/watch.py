@@ -14,14 +14,16 @@ def watch(
     pid: Pid = None,
     port: Port = None,
     once: Annotated[bool, typer.Option("--once", help="One observation, one report, one exit code.")] = False,
-    window: Annotated[float, typer.Option(min=3, max=3600, help="Seconds to observe at least.")] = 5.0,
+    window: Annotated[float, typer.Option(metavar="S", min=3, max=3600, help="Seconds to observe at least.")] = 5.0,
     max_window: Annotated[
-        float, typer.Option(min=3, max=3600, help="Seconds to go on while the readings do not agree.")
+        float, typer.Option(metavar="S", min=3, max=3600, help="Seconds to go on while the readings do not agree.")
     ] = 30.0,
     until: Annotated[
         Literal["ready", "hang", "exit"] | None, typer.Option(help="Follow until this is reached.")
     ] = None,
-    timeout: Annotated[float | None, typer.Option(min=1, help="Follow for this many seconds at most.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="S", min=1, help="Follow for this many seconds at most.")
+    ] = None,
     record: Record = None,
     as_json: Json = False,
     no_color: NoColor = False,
@@ -35,6 +37,7 @@ def watch(
     Examples:
       hangdoc watch 4711 --once
       hangdoc watch --port 30000 --until ready --timeout 900
+
     \b
     Exit codes: 0 nothing hangs, 1 it hangs or crashed, 2 wrong use,
     3 not to be told, 4 cannot be observed.

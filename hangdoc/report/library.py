@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Iterable
+import re
+import sys
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from importlib.resources import files
@@ -13,6 +15,9 @@ from types import ModuleType
 
 from hangdoc.discovery import modules
 from hangdoc.errors import HangdocError
+
+_SIDE = re.compile(r"^(?:Essential|Supporting|Contrary|Excluding)(?: when present)?: ")
+"""Which list a sign belongs in, as docstrings say; here the list's title says it."""
 
 
 @dataclass(frozen=True)
@@ -51,23 +56,47 @@ def library() -> dict[str, Entry]:
 
 def look_up(wanted: str, among: dict[str, Entry]) -> Entry:
     """Return the entry with this identifier or name; HangdocError with the nearest ones when there is none."""
-    names = {name.lower(): entry for name, entry in among.items()}
-    names |= {entry.id.lower(): entry for entry in among.values() if entry.id is not None}
-    found = names.get(wanted.lower().removesuffix(".md"))
-    if found is not None:
-        return found
-    near = difflib.get_close_matches(wanted.lower(), names, n=3, cutoff=0.5)
-    contained = sorted(name for name in names if wanted and wanted.lower() in name)
-    likely = list(dict.fromkeys([*contained, *near]))[:3]
+    spelled = {name.lower(): name for entry in among.values() for name in (entry.name, entry.id) if name is not None}
+    entries = {name: entry for entry in among.values() for name in (entry.name, entry.id) if name is not None}
+    key = wanted.lower().removesuffix(".md")
+    if key in spelled:
+        return entries[spelled[key]]
+    contained = sorted(name for name in spelled if key and key in name)
+    near = difflib.get_close_matches(key, spelled, n=3, cutoff=0.5)
+    likely = [spelled[name] for name in dict.fromkeys([*contained, *near])][:3]
     remedy = f"did you mean {_or(likely)}?" if likely else "hangdoc explain without a name lists all"
     raise HangdocError(f"there is no hypothesis or playbook {wanted}", remedy)
 
 
 def _of_hypothesis(module: ModuleType, pages: dict[str, str]) -> Entry:
     hypothesis = module.HYPOTHESIS
-    reasoning = inspect.cleandoc(module.__doc__ or "")
     playbook = pages.get(hypothesis.playbook, "")
-    return Entry(hypothesis.name, playbook, hypothesis.id, hypothesis.verdict, reasoning)
+    return Entry(hypothesis.name, playbook, hypothesis.id, hypothesis.verdict, reasoning(module))
+
+
+def reasoning(module: ModuleType) -> str:
+    """Return what a hypothesis says of itself: its sentence, and what each of its signs looks for."""
+    hypothesis = module.HYPOTHESIS
+    sentence = inspect.cleandoc(module.__doc__ or "").removeprefix(f"{hypothesis.id}: ")
+    blocks = [
+        ("It is this only if", hypothesis.essential),
+        (f"Certain with {hypothesis.confirm_at} of", hypothesis.supporting),
+        ("At most likely if", hypothesis.contrary),
+        ("Ruled out if", hypothesis.excluding),
+    ]
+    lists = [f"{title}:\n\n" + "\n".join(f"- {_sign(sign)}" for sign in signs) for title, signs in blocks if signs]
+    return "\n\n".join([sentence[:1].upper() + sentence[1:], *lists])
+
+
+def _sign(sign: Callable[..., object]) -> str:
+    """Return what a sign looks for: its docstring, that of the function that made it, or its name."""
+    outer = getattr(sys.modules.get(sign.__module__), sign.__qualname__.split(".")[0], None)
+    for described in (sign, outer):
+        text = inspect.getdoc(described) if described is not None else None
+        if text:
+            sentence = _SIDE.sub("", " ".join(text.split("\n\n")[0].split()))
+            return sentence[:1].upper() + sentence[1:]
+    return sign.__name__.strip("_").replace("_", " ")
 
 
 def _pages(package: Traversable) -> Iterable[Traversable]:
