@@ -29,7 +29,7 @@ PUBLIC_TREES = (
     r"zmq/(?:sugar|backend|asyncio|eventloop|_future\.py)",
     r"uvicorn/(?:server|main|config|_subprocess|protocols|lifespan|loops|supervisors)(?:\.py)?",
     r"uvloop/(?:loop\.pyx|__init__\.py|handles|sslproto\.pyx)",
-    r"(?:safetensors|filelock|tqdm|starlette|fastapi|anyio|xgrammar|huggingface_hub)/\w{1,40}\.py",
+    r"(?:safetensors|filelock|tqdm|starlette|fastapi|anyio(?:/_backends)?|xgrammar|huggingface_hub)/\w{1,40}\.py",
     r"ray/(?:_private|_raylet\.pyx|util|dag|experimental)",
 )
 """Directories and files that only these packages have, for copies outside site-packages: `pip install --target`, an

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
+from hangdoc.discovery import modules
 from hangdoc.model.log import LogTail
 from hangdoc.model.process import Process, ProcessKey
 from hangdoc.model.reading import Known
@@ -54,6 +55,15 @@ def test_a_frames_file(file: str, kept: str) -> None:
     """What follows an installation's own directories stays, and ends as the path does; else the ending at most."""
     assert names.frame_file(Tokens(), file) == kept
     assert is_token(kept) or file.endswith(kept)
+
+
+def test_every_frame_that_reasoning_looks_for_is_still_found() -> None:
+    """Each file that an engine's table names ends alike before and after."""
+    rules = [rule for module in modules("hangdoc.engines") for rule in module.ENGINE.frames]
+    files = {rule.file for rule in rules if rule.file.endswith(".py")}
+    assert files
+    for file in files:
+        assert names.frame_file(Tokens(), f"{PACKAGES}/{file}").endswith(f"/{file}")
 
 
 @pytest.mark.parametrize(
