@@ -23,59 +23,60 @@ def _words(text: str) -> frozenset[str]:
 VOCABULARY = _words(
     """
     a able aborted about above absent access accounted acquire acquired acquiring added address after again against
-    all all_gather all_reduce allocated allow allowed almost already also always an and another answer answered
+    ago all all_gather all_reduce allocated allow allowed almost already also always an and another answer answered
     answers any anything appears are argument arguments as ask asked asks at attach attached autotune avail
     available away back bad bar barrier batch batches be because been before began begin begins begun behind being
-    below beside between beyond big bind blocked boot boottime both broadcast broken budget buffer bus busy but by
-    bytes cache call called calls came can cannot cap-add cap_perfmon cap_sys_ptrace capture captured cgroup chain
-    change changed changes channel checked checkpoint checkpoints child children clean clock clock_boottime clocks
-    closed cmdline code collective comm command compare compile compiled compiler complete completed connect
-    connected connectfullmesh connecting connection container container's contains context copied copy core cores
-    could count counted counter counters counts cpu crash crashed cuda cudaerror current cut cycle dead deadline
-    deadlock debug decode deepgemm deleted denied descends descriptor descriptors detokenizer device devices did
-    died differ different directory disk dist distributed dmesg do docker does done double down download downloaded
-    downloading driver dtype dump dumps during e.g eacces each earlier early einval elapsed else empty end ended
-    ends engine enodev enoent enough entry environment eperm epoll errno error esrch etimedout events every
-    everything exception executable existing exists exit exited exiting exits expected failed fails failure far
-    fatal fault faults fd fdinfo fds few fewer field fields file files find finished finishing fired first
-    flashinfer flush flushed folder follow followed for foreground format found free freezer from frozen full
-    function functions further futex gather gave gb gdb get gil give given gives gloo go goes gone got gpu
-    gpu-memory gpus gracefully graph graph-capture graphs group growth had half handle hang hangdoc hangs has have
-    header health held helper helpers here higher hit holder holds home host hosts hour how hundred hundreds hung
-    hypothesis hz i.e i/o id idle if ignored illegal import imported imports in in-use incomplete index init
-    initialized inside install installed instead instruction interpreter interrupted into invalid io is it its
-    itself jiffies jit join joined json keep keeps kept kernel kernel.yama.ptrace_scope kill killed killer kind know
-    known knows kv kv-cache kworker lacks large last last-line later launch launched launcher leader least leave
-    left less let lets level libnvidia-ml.so library likely limit line lines link list listed listening listens
-    little load loaded loader loading loads lock lock-file locked log long longer look looked main main-thread
-    maintainers make making many map mapped mapping maps match matches may mb mem member members memory memory-pool
-    message mib middle milestone milestones million minute minutes mismatch missing mode model module more most
-    mount mounted moved moves ms much multiple multiprocessing must name named names namespace namespaces native
-    native-only nccl necessary needs neither network never new next nice no node nodes nonblocking none nor not
-    nothing now ns number nvidia nvidia-smi nvlink nvml nvrm o(1) object observation observed of off offered old
-    older oldest on once one only oom open opened operation option or order os other others out output over own
-    owned owner packages page pages parallel parent parse parsed part pass path pending per perhaps permission
-    permitted phase pid pids pip pipe pipes pipx place please point pool port ports position possible post power
-    prefill present print printed printing prints probe probes proc process process_vm_readv processes program
-    progress protocol ptrace ptrace_scope ptraced py-spy pynvml python pytorch queue queued raised ran rank ranks
-    rate reach reached read readable reader reading readings reads ready received record recorded reduce refused
-    refuses regular release released releasing rendezvous reply report request requests requests/s required resource
-    restarted restricted resume resumed retried retries return returned right rights roll root round rounds row rule
-    run running runs s safetensors same sample samples saw say says scatter schedstat schedstats scheduler sec
-    second seconds security see seen segmentation send sent server session set several sglang shard shards shares
-    should show shown shows shut shutting sigabrt sigcont sigkill signal sigquit sigstop sigterm silent since single
-    size sleep sleeping sleeps slice slices slow small smaps so socket sockets some something soon spawn spawned
-    speed stack stacks stand standard start started starting startup stat state statm status stay still stop stopped
-    stopping stops store strace stream subprocess such sudo supported suspended swapper switches sys sys_ptrace
-    syscall sysctl system systemd table tail take taken takes target task tasks tcp tcpstore tell terminated than
-    that the their them then there these they thing this those thousand thread threads through throughput ticks time
-    timed timeout times title to token tokenizer tokens tokens/s too took tool torch torchrun total trace traceback
-    traced tracer traces tree tried truncated try twice two type unavailable uncaught uncompressed undecodable under
-    unexpected unknown unless unreadable unsupported until up update us usable usage use used useful user users uses
-    using utf-8 utilisation utilization uvicorn value values verdict version very vllm vs wait waited waiting waits
-    wall warm-up warmup was watch watchdog way wchan weight weights went were what when where whether which while
-    who whole whose why wide window with within without word words work worker workers works world world-readable
-    would wrapper write writer writes writing written wrong xid yama yet yields you your zero zombie
+    belong belongs below beside between beyond big bind blocked boot boottime both broadcast broken budget buffer
+    bus busy but by bytes cache call called calls came can cannot cap-add cap_perfmon cap_sys_ptrace capture
+    captured cgroup chain change changed changes channel checked checkpoint checkpoints child children clean clock
+    clock_boottime clocks closed cmdline code collective comm command compare compile compiled compiler complete
+    completed connect connected connectfullmesh connecting connection container container's contains context copied
+    copy core cores could count counted counter counters counts cpu crash crashed cuda cudaerror current cut cycle
+    dead deadline deadlock debug decode deepgemm deleted demo denied descends descriptor descriptors detokenizer
+    device devices did died differ different directory disk dist distributed dmesg do docker does done double down
+    download downloaded downloading driver dtype dump dumps during e.g eacces each earlier early einval elapsed else
+    empty end ended ends engine enodev enoent enough entry environment eperm epoll errno error esrch etimedout
+    events every everything exception executable existing exists exit exited exiting exits expected explanation
+    failed fails failure far fatal fault faults fd fdinfo fds few fewer field fields file files find finished
+    finishing fired first fit fits flashinfer flush flushed folder follow followed for foreground format found free
+    freezer from frozen full function functions further futex gather gave gb gdb get gil give given gives gloo go
+    goes gone got gpu gpu-memory gpus gracefully graph graph-capture graphs group growth had half handle hang
+    hangdoc hangs has have header health held helper helpers here hides higher hit holder holds home host hosts hour
+    how hundred hundreds hung hypothesis hz i.e i/o id idle if ignored illegal import imported imports in in-use
+    incomplete index init initialized inside install installed instead instruction interpreter interrupted into
+    invalid io is it its itself jiffies jit join joined json keep keeps kept kernel kernel.yama.ptrace_scope kill
+    killed killer kind know known knows kv kv-cache kworker lacks large last last-line later launch launched
+    launcher launches leader least leave left less let lets level libnvidia-ml.so library likely limit line lines
+    link list listed listening listens little load loaded loader loading loads lock lock-file locked log long longer
+    look looked machine main main-thread maintainers make making many map mapped mapping maps match matches may mb
+    mem member members memory memory-pool message mib middle milestone milestones million minute minutes mismatch
+    missing mode model module more most mount mounted moved moves ms much multiple multiprocessing must name named
+    names namespace namespaces native native-only nccl necessary needs neither network never new next nice no node
+    nodes nonblocking none nor not nothing now ns number nvidia nvidia-smi nvlink nvml nvrm o(1) object observation
+    observed of off offered offline old old-style older oldest on once one only oom open opened operation option or
+    order os other others out output over own owned owner packages page pages parallel parent parse parsed part pass
+    path pending per perhaps permission permitted phase pid pids pip pipe pipes pipx place please point pool port
+    ports position possible post power prefill present print printed printing prints probe probes proc process
+    process_vm_readv processes program progress protocol ptrace ptrace_scope ptraced py-spy pynvml python pytorch
+    queue queued raised ran rank ranks rate reach reached read readable reader reading readings reads ready received
+    recognised recognized record recorded reduce refused refuses regular release released releasing rendezvous reply
+    report request requests requests/s required resource restarted restricted resume resumed retried retries return
+    returned right rights roll root round rounds row rule run running runs s safetensors same sample samples saw say
+    says scatter schedstat schedstats scheduler sec second seconds security see seen segmentation send sent server
+    session set several sglang shard shards shares should show shown shows shut shutting sigabrt sigcont sigkill
+    signal sigquit sigstop sigterm silent since single size sleep sleeping sleeps slice slices slow small smaps so
+    socket sockets some something soon spawn spawned speed stack stacks stand standard start started starting
+    startup stat state statm status stay still stop stopped stopping stops store strace stream subprocess such sudo
+    supported suspended swapper switches sys sys_ptrace syscall sysctl system systemd table tail take taken takes
+    target task tasks tcp tcpstore tell terminated text than that the their them then there these they thing this
+    those thousand thread threads through throughput ticks time timed timeout times title to token tokenizer tokens
+    tokens/s too took tool torch torchrun total trace traceback traced tracer traces tree tried truncated try twice
+    two type unavailable uncaught uncompressed undecodable under understood undetermined unexpected unknown unless
+    unreadable unsupported until up update us usable usage use used useful user users uses using utf-8 utilisation
+    utilization uvicorn value values verdict version very vllm vs wait waited waiting waits wall warm-up warmup was
+    watch watchdog watched way wchan weight weights went were what when where whether which while who whole whose
+    why wide window with within without word words work worker workers works world world-readable would wrapper
+    write writer writes writing written wrong xid yama yet yields you your yours zero zombie
     """
 )
 """The words of messages that this project and the kernel write. A name that is none of them cannot get through."""
