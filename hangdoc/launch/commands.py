@@ -76,6 +76,8 @@ def base_name(argument: str) -> str:
     >>> base_name("/usr/bin/python3.11"), base_name("-bash"), base_name("sshd: user@pts/0"), base_name("")
     ('python3.11', 'bash', 'sshd', '')
     """
+    if argument.startswith("["):
+        return argument.partition(" ")[0]
     first = argument.partition(":")[0] if ": " in argument else argument
     return first.rpartition("/")[2].removeprefix("-")
 
@@ -136,11 +138,12 @@ def command_head(argv: tuple[str, ...]) -> str:
     ''
     """
     python = parse_python(argv)
-    if python is None:
-        return " ".join(argv[:2])
-    if python.way == "module":
-        return " ".join(("-m", python.program, *python.arguments[:1]))
-    return " ".join((python.program, *python.arguments[:1])) if python.way == "script" else ""
+    program, arguments = (python.program, python.arguments) if python is not None else (argv[0], argv[1:])
+    if python is not None and python.way not in {"module", "script"}:
+        return ""
+    words = ["-m"] if python is not None and python.way == "module" else []
+    # An argument of several words is somebody else's command line.
+    return " ".join([*words, program, *(word for word in arguments[:1] if " " not in word)])
 
 
 def is_multiprocessing_child(argv: tuple[str, ...]) -> bool:

@@ -52,7 +52,7 @@ def recognise(kind: Kind, argv: tuple[str, ...], comm: str) -> Sighting:
     """
     if kind not in {"program", "companion"}:
         return UNKNOWN
-    launcher = _launcher_engine(argv) if kind == "program" else None
+    launcher = _launcher_engine(argv) if kind == "program" and argv else None
     if launcher is not None:
         return Sighting(launcher, "launcher", is_launcher=True)
     # A title is the whole of argv[0]; what stands behind it is what the process had been started with.

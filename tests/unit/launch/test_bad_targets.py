@@ -61,8 +61,7 @@ def test_a_kernel_thread() -> None:
 def test_a_thread_id() -> None:
     """The number of a thread is answered with the process it belongs to."""
     code = (
-        "import threading, sys\n"
-        "t = threading.Thread(target=sys.stdin.read)\nt.start()\nprint(t.native_id, flush=True)"
+        "import threading, sys\nt = threading.Thread(target=sys.stdin.read)\nt.start()\nprint(t.native_id, flush=True)"
     )
     child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     with child:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import shlex
 import subprocess
 import sys
+import termios
+from pathlib import Path
 
 import pytest
 
@@ -119,9 +122,6 @@ def test_an_interactive_shell_that_runs_two_launches(stage: Stage) -> None:
 
 
 def take_terminal(slave: int) -> None:
-    import fcntl
-    import termios
-
     fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
     os.dup2(slave, 0)
 
@@ -151,7 +151,7 @@ def test_a_process_of_one_launch_that_the_supervisor_adopts_is_not_of_the_other(
     driver = stage.start(stage.driver(stage.server("a", children), stage.server("b")))
     first, second = stage.wait_for("a"), stage.wait_for("b")
     adopted = first.children["tp2"]
-    assert int(open(f"/proc/{adopted}/stat").read().rpartition(")")[2].split()[1]) == driver.pid
+    assert int(Path(f"/proc/{adopted}/stat").read_text().rpartition(")")[2].split()[1]) == driver.pid
     assert pids(find_launch(second.pid)) == second.pids
     assert pids(find_launch(first.pid)) == first.pids - {adopted}
     assert pids(find_launch(adopted)) == {adopted}
@@ -213,9 +213,9 @@ def test_two_programs_of_a_script_are_two(stage: Stage) -> None:
 def test_look_alikes_are_no_launch(stage: Stage) -> None:
     """An argument that names a launcher (an editor, a grep, Python code) makes no launch."""
     server = stage.run(stage.server("a"), "a")
-    look_alike = stage.start([sys.executable, "-c", "import sys; sys.stdout.write('x'); sys.stdout.flush(); "
-                              "open(sys.argv[1]).read()", str(stage.lifeline), "-m", "sglang.launch_server"],
-                             stdout=subprocess.PIPE)
+    code = "import sys; sys.stdout.write('x'); sys.stdout.flush(); open(sys.argv[1]).read()"
+    argv = [sys.executable, "-c", code, str(stage.lifeline), "-m", "sglang.launch_server"]
+    look_alike = stage.start(argv, stdout=subprocess.PIPE)
     assert look_alike.stdout is not None
     assert look_alike.stdout.read(1) == b"x"
     assert find_launch(look_alike.pid).engine == "generic"

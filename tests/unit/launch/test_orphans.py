@@ -49,8 +49,10 @@ def test_orphans_of_two_launches_with_groups_of_their_own(stage: Stage) -> None:
     assert pids(second.children["detokenizer"]) == left(second)
 
 
-SPAWNED = {"tp0": {"argv": ["sglang::scheduler_TP0"], "spawn": True},
-           "d": {"argv": ["sglang::detokenizer"], "spawn": True}}
+SPAWNED = {
+    "tp0": {"argv": ["sglang::scheduler_TP0"], "spawn": True},
+    "d": {"argv": ["sglang::detokenizer"], "spawn": True},
+}
 
 
 def test_orphans_of_one_process_group_are_told_apart_by_their_pipes(stage: Stage) -> None:
