@@ -38,8 +38,10 @@ def parse_system_call(data: bytes) -> SystemCall | None:
     return SystemCall(number, args)
 
 
-def parse_wait_channel(probe: str, state: str, data: bytes) -> Reading[str]:
+def parse_wait_channel(probe: str, state: str, data: bytes, *, allowed: bool = False) -> Reading[str]:
     """Read a wchan file; the kernel answers "0" both for "it runs" and for "you may not know".
+
+    allowed: hangdoc may see more than this of the thread, so "0" means that it ran, whatever its state a moment later.
 
     >>> parse_wait_channel("futex", "S", b"futex_do_wait")
     Known(value='futex_do_wait')
@@ -47,10 +49,12 @@ def parse_wait_channel(probe: str, state: str, data: bytes) -> Reading[str]:
     Known(value='')
     >>> parse_wait_channel("futex", "S", b"0").reason
     'denied'
+    >>> parse_wait_channel("futex", "S", b"0", allowed=True)
+    Known(value='')
     """
     name = text(data.strip())
     if name not in {"0", ""}:
         return Known(name)
-    if state in {"R", "Z", "X"}:
+    if allowed or state in {"R", "Z", "X"}:
         return Known("")
     return Missing(probe, "denied", 'the kernel answers "0"', "run hangdoc as root or as the target's user")

@@ -6,12 +6,16 @@ value is {"value": X} or {"error": CLASS, "text": MESSAGE}.
 
 from __future__ import annotations
 
+import ctypes
 import json
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import pynvml
+
+PR_SET_PDEATHSIG = 1
 
 Answer = dict[str, Any]
 
@@ -71,7 +75,8 @@ def processes(to: Any) -> Answer:
 
 
 def main() -> None:
-    """Answer until standard input ends."""
+    """Answer until standard input ends, or the thread that started this one does."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     begun = ask("nvmlInit")
     for _ in sys.stdin:
         if "error" in begun:

@@ -102,6 +102,8 @@ class Dumps:
             while waiting and not self._over and len(self._running) < self._at_once:
                 attempts[waiting[0]] += 1
                 self._running.append(self._start(waiting.pop(0)))
+                if self._over:  # interrupted while it started
+                    self._running[-1].kill()
             for outcome in self._ended():
                 if outcome.status > 0 and attempts[outcome.pid] < ATTEMPTS and self._is_alive(outcome.pid):
                     waiting.append(outcome.pid)

@@ -54,7 +54,9 @@ class FutexSession:
             state = split_stat(read(f"{task}/stat"))[2][0].decode()
         except (FileNotFoundError, ProcessLookupError):
             return None  # ended in this round
-        return ThreadWait(tid, state, call, parse_wait_channel(NAME, state, channel))
+        # Who may read the system call may see the wait channel too: it takes a lesser right.
+        allowed = isinstance(call, Known)
+        return ThreadWait(tid, state, call, parse_wait_channel(NAME, state, channel, allowed=allowed))
 
     def _system_call(self, path: str) -> Reading[SystemCall | None]:
         try:

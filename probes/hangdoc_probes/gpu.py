@@ -47,6 +47,7 @@ class GpuSession:
         self._held = 0
         self._ended_cpu_s = 0.0
         self._none = False
+        self._over = False
 
     @property
     def children_cpu_s(self) -> float:
@@ -55,6 +56,7 @@ class GpuSession:
 
     def interrupt(self) -> None:
         """End the program, so that a take in progress ends."""
+        self._over = True
         if self._child:
             self._child.kill()
 
@@ -90,6 +92,8 @@ class GpuSession:
     def _ask(self) -> dict[str, Any] | Missing:
         if self._child is None:
             self._child = NvmlChild()
+            if self._over:  # interrupted while it started
+                self._child.kill()
         try:
             answer: dict[str, Any] = self._child.ask(ANSWER_S)
         except NvmlSilentError as silent:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -126,6 +127,8 @@ class StacksSession:
     def _reading(self, outcome: _pyspy.Outcome) -> Reading[Payload]:
         if outcome.timed_out:
             return Missing(NAME, "timeout", f"py-spy took longer than {_pyspy.DEADLINE_S:.0f} s and was killed")
+        if outcome.status == -signal.SIGKILL:
+            return Missing(NAME, "not-taken", "py-spy was killed: the observation ended first, or memory ran out")
         if outcome.status != 0:
             return self._failure(outcome)
         return attempt(NAME, lambda: Known(self._interned(outcome.pid, parse_dump(outcome.output))))

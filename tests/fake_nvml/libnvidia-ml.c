@@ -1,0 +1,165 @@
+/* A stand-in for libnvidia-ml.so.1: what it answers is in the text file $FAKE_NVML, read anew at every call.
+
+   gpus N                  how many devices
+   gpu I KEY VALUE         KEY: util, mem_used, mem_total (MiB), power, limit (mW)
+   proc I PID MIB          memory of a process; -1: the driver does not tell
+   fail FUNCTION CODE      that function returns the code
+   hang FUNCTION           that function never returns */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef int Return;
+typedef unsigned long long u64;
+typedef struct {
+    unsigned index;
+} Device;
+
+enum { INSUFFICIENT_SIZE = 7, INVALID_ARGUMENT = 2, DEVICES = 64 };
+static Device devices[DEVICES];
+
+static FILE *state(void) {
+    const char *path = getenv("FAKE_NVML");
+    return path ? fopen(path, "r") : NULL;
+}
+
+static Return gate(const char *function) {
+    char line[256], name[128];
+    int code, result = 0;
+    FILE *file = state();
+    while (file && fgets(line, sizeof line, file)) {
+        if (sscanf(line, "fail %127s %d", name, &code) == 2 && !strcmp(name, function)) result = code;
+        if (sscanf(line, "hang %127s", name) == 1 && !strcmp(name, function))
+            for (;;) pause();
+    }
+    if (file) fclose(file);
+    return result;
+}
+#define GATE                         \
+    Return refusal = gate(__func__); \
+    if (refusal) return refusal
+
+static long long number(unsigned device, const char *key, long long otherwise) {
+    char line[256], name[64];
+    unsigned index;
+    long long value, found = otherwise;
+    FILE *file = state();
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "gpu %u %63s %lld", &index, name, &value) == 3 && index == device && !strcmp(name, key)) found = value;
+    if (file) fclose(file);
+    return found;
+}
+
+static unsigned count(void) {
+    char line[256];
+    unsigned found = 0;
+    FILE *file = state();
+    while (file && fgets(line, sizeof line, file)) sscanf(line, "gpus %u", &found);
+    if (file) fclose(file);
+    return found < DEVICES ? found : DEVICES;
+}
+
+Return nvmlInitWithFlags(unsigned flags) {
+    (void)flags;
+    GATE;
+    for (unsigned i = 0; i < DEVICES; i++) devices[i].index = i;
+    return 0;
+}
+Return nvmlShutdown(void) { return 0; }
+const char *nvmlErrorString(Return code) {
+    (void)code;
+    return "fake error";
+}
+Return nvmlDeviceGetCount_v2(unsigned *found) {
+    GATE;
+    *found = count();
+    return 0;
+}
+Return nvmlDeviceGetHandleByIndex_v2(unsigned index, Device **handle) {
+    GATE;
+    if (index >= count()) return INVALID_ARGUMENT;
+    *handle = &devices[index];
+    return 0;
+}
+Return nvmlDeviceGetName(Device *device, char *name, unsigned size) {
+    (void)device;
+    GATE;
+    snprintf(name, size, "NVIDIA H200 (fake)");
+    return 0;
+}
+
+typedef struct {
+    u64 total, free, used;
+} Memory;
+typedef struct {
+    unsigned version;
+    u64 total, reserved, free, used;
+} Memory2;
+Return nvmlDeviceGetMemoryInfo(Device *device, Memory *memory) {
+    GATE;
+    memory->total = (u64)number(device->index, "mem_total", 143771) << 20;
+    memory->used = (u64)number(device->index, "mem_used", 1000) << 20;
+    memory->free = memory->total - memory->used;
+    return 0;
+}
+Return nvmlDeviceGetMemoryInfo_v2(Device *device, Memory2 *memory) {
+    GATE;
+    memory->total = (u64)number(device->index, "mem_total", 143771) << 20;
+    memory->used = (u64)number(device->index, "mem_used", 1000) << 20;
+    memory->reserved = 600ull << 20;
+    memory->free = memory->total - memory->used - memory->reserved;
+    return 0;
+}
+typedef struct {
+    unsigned gpu, memory;
+} Utilization;
+Return nvmlDeviceGetUtilizationRates(Device *device, Utilization *rates) {
+    GATE;
+    rates->gpu = (unsigned)number(device->index, "util", 0);
+    rates->memory = 0;
+    return 0;
+}
+Return nvmlDeviceGetPowerUsage(Device *device, unsigned *milliwatts) {
+    GATE;
+    *milliwatts = (unsigned)number(device->index, "power", 120000);
+    return 0;
+}
+Return nvmlDeviceGetEnforcedPowerLimit(Device *device, unsigned *milliwatts) {
+    GATE;
+    *milliwatts = (unsigned)number(device->index, "limit", 700000);
+    return 0;
+}
+
+typedef struct {
+    unsigned pid;
+    u64 used;
+    unsigned instance, compute_instance;
+} ProcessInfo;
+Return nvmlDeviceGetComputeRunningProcesses_v3(Device *device, unsigned *size, ProcessInfo *processes) {
+    GATE;
+    char line[256];
+    unsigned index, pid, found = 0;
+    long long mebibytes;
+    FILE *file = state();
+    while (file && fgets(line, sizeof line, file)) {
+        if (sscanf(line, "proc %u %u %lld", &index, &pid, &mebibytes) != 3 || index != device->index) continue;
+        if (processes && found < *size) {
+            processes[found].pid = pid;
+            processes[found].used = mebibytes < 0 ? ~0ull : (u64)mebibytes << 20;
+            processes[found].instance = processes[found].compute_instance = ~0u;
+        }
+        found++;
+    }
+    if (file) fclose(file);
+    int fits = found <= *size && (processes || !found);
+    *size = found;
+    return fits ? 0 : INSUFFICIENT_SIZE;
+}
+Return nvmlDeviceGetGraphicsRunningProcesses_v3(Device *device, unsigned *size, ProcessInfo *processes) {
+    (void)device;
+    (void)processes;
+    GATE;
+    *size = 0;
+    return 0;
+}
