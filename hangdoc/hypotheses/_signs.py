@@ -52,8 +52,40 @@ def culprit(member: Member, reason: str, tid: int | None = None) -> Culprit:
 
 
 def where(thread: ThreadHistory) -> str:
-    """Return a thread's innermost frame for a sentence."""
-    return "no frame" if thread.leaf is None else place_of(thread.leaf)
+    """Return where a thread stands, for a sentence: its innermost frame, and who called the library it waits in."""
+    if thread.leaf is None:
+        return "no frame"
+    caller = next((frame for frame in thread.last.stack if not is_plumbing(frame)), thread.leaf)
+    place = place_of(thread.leaf)
+    return place if caller == thread.leaf else f"{place} called by {place_of(caller)}"
+
+
+_PLUMBING = (
+    "threading.py",
+    "queue.py",
+    "selectors.py",
+    "socket.py",
+    "ssl.py",
+    "subprocess.py",
+    "concurrent/futures/_base.py",
+    "multiprocessing/connection.py",
+    "multiprocessing/popen_fork.py",
+    "multiprocessing/process.py",
+    "multiprocessing/queues.py",
+    "multiprocessing/synchronize.py",
+    "zmq/sugar/socket.py",
+    "torch/distributed/c10d_logger.py",
+)
+"""Files whose frames say how a thread waits, not for what."""
+
+
+def is_plumbing(frame: Frame) -> bool:
+    """Tell whether a frame belongs to a library's waiting machinery.
+
+    >>> is_plumbing(Frame("Condition.wait", "lib/python3.11/threading.py", 327))
+    True
+    """
+    return frame.file.endswith(_PLUMBING)
 
 
 def place_of(frame: Frame) -> str:
