@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -91,18 +92,18 @@ class Dumps:
         self._is_alive = is_alive
         self._at_once = min(MOST_AT_ONCE, os.cpu_count() or 1)
         self._running: list[Dump] = []
-        self._over = False
+        self._over = threading.Event()
         self.cpu_s = 0.0
 
     def take(self, pids: list[int]) -> Iterator[Outcome]:
         """Dump every process and yield each outcome as it comes; a failure on a live process is tried again."""
         waiting = list(pids)
         attempts = dict.fromkeys(pids, 0)
-        while (waiting and not self._over) or self._running:
-            while waiting and not self._over and len(self._running) < self._at_once:
+        while (waiting and not self._over.is_set()) or self._running:
+            while waiting and not self._over.is_set() and len(self._running) < self._at_once:
                 attempts[waiting[0]] += 1
                 self._running.append(self._start(waiting.pop(0)))
-                if self._over:  # interrupted while it started
+                if self._over.is_set():  # interrupted while it started
                     self._running[-1].kill()
             for outcome in self._ended():
                 if outcome.status > 0 and attempts[outcome.pid] < ATTEMPTS and self._is_alive(outcome.pid):
@@ -112,13 +113,13 @@ class Dumps:
 
     def interrupt(self) -> None:
         """Kill whatever runs, from any thread: the take that waits for it finds out and ends."""
-        self._over = True
+        self._over.set()
         for dump in list(self._running):
             dump.kill()
 
     def close(self) -> None:
         """Kill whatever still runs."""
-        self._over = True
+        self._over.set()
         while self._running:
             self._end(self._running.pop())
 
