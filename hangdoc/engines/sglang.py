@@ -171,7 +171,10 @@ FRAMES = (
         "model_runner.py",
         phase="graph-capture",
     ),
-    _frame("graph-capture", r"capture\w*|__init__", "graph_runner.py", phase="graph-capture"),
+    *(
+        _frame("graph-capture", r"capture\w*|__init__", f"{runner}_graph_runner.py", phase="graph-capture")
+        for runner in ("cuda", "base_cuda", "decode_cuda", "prefill_cuda", "piecewise_cuda", "cpu", "npu")
+    ),
     _frame(
         "forward", r"run_batch|process_batch_result\w*|forward_batch_generation|forward_\w+|forward", phase="serving"
     ),

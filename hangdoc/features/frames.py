@@ -59,11 +59,20 @@ def bare_name(function: str) -> str:
     return function.rsplit(".", 1)[-1]
 
 
+def is_file(path: str, suffix: str) -> bool:
+    """Tell whether a path ends in these whole components; "" fits every path.
+
+    >>> is_file("lib/python3.11/queue.py", "queue.py"), is_file("/srv/myqueue.py", "queue.py")
+    (True, False)
+    """
+    return not suffix or path == suffix or path.endswith("/" + suffix)
+
+
 @lru_cache(maxsize=65536)
 def _rule_of(frame: Frame, innermost: bool, engine: Engine) -> FrameRule | None:
     for rule in (*engine.frames, *PYTHON_FRAMES):
         if rule.innermost and not innermost:
             continue
-        if frame.file.endswith(rule.file) and rule.function.fullmatch(bare_name(frame.function)):
+        if is_file(frame.file, rule.file) and rule.function.fullmatch(bare_name(frame.function)):
             return rule
     return None

@@ -8,6 +8,7 @@ from hangdoc.criteria import Absent, Case, Outcome, Present, Sign, Unread
 from hangdoc.features.activity import Activity, activity, work
 from hangdoc.features.dumps import ThreadHistory
 from hangdoc.features.features import Features, Member, is_tracker
+from hangdoc.features.frames import is_file
 from hangdoc.features.patience import PATIENCE_S
 from hangdoc.features.phases import STARTING
 from hangdoc.model.diagnosis import Culprit
@@ -85,7 +86,7 @@ def is_plumbing(frame: Frame) -> bool:
     >>> is_plumbing(Frame("Condition.wait", "lib/python3.11/threading.py", 327))
     True
     """
-    return frame.file.endswith(_PLUMBING)
+    return any(is_file(frame.file, library) for library in _PLUMBING)
 
 
 def place_of(frame: Frame) -> str:

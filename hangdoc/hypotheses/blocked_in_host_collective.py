@@ -5,6 +5,7 @@ from __future__ import annotations
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import activity
 from hangdoc.features.features import Member
+from hangdoc.features.frames import is_file
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.model.diagnosis import Culprit, Wait, WaitEnd
 from hangdoc.model.reading import Known, Missing
@@ -59,7 +60,7 @@ def _place(member: Member) -> str:
     if isinstance(member.main, Missing):
         return "unknown"
     for frame in member.main.value.last.stack:
-        if frame.file.endswith("torch/distributed/distributed_c10d.py") and frame.function != "wrapper":
+        if is_file(frame.file, "torch/distributed/distributed_c10d.py") and frame.function != "wrapper":
             return f"{frame.function} ({signs.short_file(frame.file)}:{frame.line})"
     return signs.where(member.main.value)
 

@@ -76,7 +76,8 @@ class LogLine:
 class FrameRule:
     """A Python frame that tells what its thread is doing.
 
-    function: regular expression for the whole function name; file: suffix of the file name ("" = any);
+    function: regular expression for the whole function name; file: end of the path, in whole
+    components ("" = any);
     innermost: only as the innermost frame (a pool's worker that waits for work, not one that does some).
     """
 
