@@ -19,8 +19,8 @@ def gather(tops: list[Entry], settled: Sequence[tuple[Entry, int]], proc: Path) 
 
     Rule: processes that hold ends of the same pipe (beyond standard input, output and error) are of one launch: all
     children of one launcher inherit the pipe to its resource_tracker. Orphans of one process group are of one launch
-    too, unless two of them carry the same title (two schedulers of rank 0 are of two launches) or pipes divide them.
-    The root is the oldest.
+    too (one that leads a group of its own counts to its session's), unless two of them carry the same title (two
+    schedulers of rank 0 are of two launches) or pipes divide them. The root is the oldest.
 
     It works because Python opens its descriptors not to be inherited, multiprocessing's own excepted. It fails when the
     pipes may not be read and one process group holds the remains of two launches with no title in common: they come
@@ -58,12 +58,18 @@ def _live_owners(settled: Sequence[tuple[Entry, int]], wanted: frozenset[int], p
 
 def _clusters(tops: list[Entry], pipes: dict[int, frozenset[int]]) -> list[list[Entry]]:
     clusters = _by_pipe(tops, pipes)
-    for group in {entry.group for entry in tops}:
-        inside = [cluster for cluster in clusters if all(entry.group == group for entry in cluster)]
+    # Only a band with a process in the launcher's own group: a dead terminal's session holds jobs of every launch.
+    for band in {entry.group for entry in tops}:
+        inside = [cluster for cluster in clusters if all(_band(entry) == band for entry in cluster)]
         if len(inside) > 1 and _are_one(inside, pipes):
             clusters = [cluster for cluster in clusters if cluster not in inside]
             clusters.append([entry for cluster in inside for entry in cluster])
     return clusters
+
+
+def _band(entry: Entry) -> int:
+    """The process group it was started in: one that leads a group of its own was started in that of its session."""
+    return entry.session if entry.pid == entry.group else entry.group
 
 
 def _by_pipe(tops: list[Entry], pipes: dict[int, frozenset[int]]) -> list[list[Entry]]:

@@ -16,7 +16,7 @@ from hangdoc.model.process import Launch, Process
 from hangdoc.procfs.stat import StatLine
 
 ROUNDS_BEFORE_REREAD = 60
-"""Strangers are read again this often, for a pid that was reused between two rounds; arbitrary."""
+"""Each stranger is read again once in so many rounds, for a pid that was reused between two of them; arbitrary."""
 
 
 GONE = frozenset("ZX")
@@ -41,10 +41,9 @@ class Roster:
     def refresh(self) -> tuple[Process, ...]:
         """Return the present members, sorted by key."""
         listed = set(listed_pids(self._proc))
-        if self._rounds % ROUNDS_BEFORE_REREAD == 0:
-            self._table.clear()
         self._rounds += 1
-        for pid in self._table.keys() - listed:
+        due = {pid for pid in self._table if pid % ROUNDS_BEFORE_REREAD == self._rounds % ROUNDS_BEFORE_REREAD}
+        for pid in (self._table.keys() - listed) | (due - self._members.keys()):
             del self._table[pid]
         for pid in list(self._members):
             self._follow(pid)
@@ -66,8 +65,8 @@ class Roster:
             return
         seen = self._table.get(pid)
         entry = self._current(seen, stat) if seen is not None else read_entry(self._proc, pid)
-        if entry is None:
-            return
+        if entry is None or entry.key != known.key:
+            return  # gone since its stat was read; the next round sees it
         self._table[pid] = entry
         if entry.state in GONE:
             # Its command line is empty now: what it was is still what it was.

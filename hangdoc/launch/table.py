@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -114,7 +115,9 @@ def is_kernel_thread(stat: StatLine, argv: tuple[str, ...]) -> bool:
 
 def listed_pids(proc: Path) -> list[int]:
     """List the processes there are."""
-    return [int(name.name) for name in proc.iterdir() if name.name.isdigit()]
+    # Not Path.iterdir: a Path for each of some thousand processes is what this would cost most.
+    with os.scandir(proc) as found:
+        return [int(entry.name) for entry in found if entry.name.isdigit()]
 
 
 def read_table(proc: Path, pids: Iterable[int] | None = None) -> Table:
@@ -125,10 +128,15 @@ def read_table(proc: Path, pids: Iterable[int] | None = None) -> Table:
 
 
 def children_of(table: Table) -> dict[int, list[Entry]]:
-    """Index a table by parent."""
+    """Index a table by parent; there is no loop in it, even if the table was read while pids were reused.
+
+    Within one clock tick the smaller pid counts as the older process: wrong only in the tick in which pids start over.
+    """
     children: dict[int, list[Entry]] = {}
     for entry in table.values():
-        children.setdefault(entry.ppid, []).append(entry)
+        parent = table.get(entry.ppid)
+        if parent is not None and (parent.key.start_ticks, parent.pid) < (entry.key.start_ticks, entry.pid):
+            children.setdefault(entry.ppid, []).append(entry)
     return children
 
 

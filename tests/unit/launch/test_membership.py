@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import os
 import pty
@@ -18,6 +19,8 @@ from hangdoc.launch.complaints import SeveralLaunchesError
 from hangdoc.launch.find import find_launch
 from hangdoc.model.process import Launch
 from tests.unit.launch.stage import TP2, Stage
+
+PR_SET_CHILD_SUBREAPER = 36
 
 
 def pids(launch: Launch) -> set[int]:
@@ -244,13 +247,28 @@ def test_without_a_pid_the_only_launch_is_taken(stage: Stage) -> None:
     assert caught.value.exit_code == ExitCode.UNOBSERVABLE
 
 
+LOOK = (
+    "import sys; from hangdoc.launch.find import find_launch\n"
+    "for pid in map(int, sys.argv[1:]): print(*sorted(p.key.pid for p in find_launch(pid).processes), flush=True)"
+)
+
+
+def test_hangdoc_started_from_inside_a_launch(stage: Stage) -> None:
+    """A hook of the server that calls hangdoc: the server is a member, hangdoc and the hook's shell are not."""
+    os.mkfifo(stage.directory / "go")
+    os.mkfifo(stage.directory / "answer")
+    (stage.directory / "look.py").write_text(LOOK)
+    look = shlex.join([sys.executable, str(stage.directory / "look.py")])
+    hook = f"read pid < {stage.directory}/go; {look} $pid > {stage.directory}/answer; true"
+    server = stage.run(stage.server("a", {**TP2, "hook": {"argv": ["sh", "-c", hook], "executable": "sh"}}), "a")
+    (stage.directory / "go").write_text(f"{server.pid}\n")
+    found = set(map(int, (stage.directory / "answer").read_text().split()))
+    assert found == server.pids - {server.children["hook"]}
+
+
 def test_hangdoc_and_its_callers_are_no_members(stage: Stage) -> None:
     """A script that runs a server and then hangdoc is not of the launch, except when its pid is what was given."""
-    code = (
-        "import os, sys; from hangdoc.launch.find import find_launch\n"
-        "for pid in map(int, sys.argv[1:]): print(*sorted(p.key.pid for p in find_launch(pid).processes), flush=True)"
-    )
-    (stage.directory / "look.py").write_text(code)
+    (stage.directory / "look.py").write_text(LOOK)
     look = shlex.join([sys.executable, str(stage.directory / "look.py")])
     text = f"{shlex.join(stage.server('a'))} &\nread answer < {stage.directory}/go\n{look} $! $$\nwait\n"
     os.mkfifo(stage.directory / "go")
@@ -261,3 +279,57 @@ def test_hangdoc_and_its_callers_are_no_members(stage: Stage) -> None:
     from_server, from_script = (set(map(int, script.stdout.readline().split())) for _ in range(2))
     assert from_server == server.pids
     assert from_script == server.pids | {script.pid}
+
+
+def test_a_member_that_hangdoc_adopted(stage: Stage) -> None:
+    """Under a subreaper (hangdoc that started the launch may be one) a double-forked member has it as its parent."""
+    libc = ctypes.CDLL(None)
+    assert libc.prctl(PR_SET_CHILD_SUBREAPER, 1) == 0
+    try:
+        server = stage.run(stage.server("a", {**TP2, "daemon": {"argv": ["helper"], "daemon": True}}), "a")
+        launch = find_launch(server.children["daemon"])
+        adopted = next(one for one in launch.processes if one.key.pid == server.children["daemon"])
+        assert (pids(launch), adopted.ppid) == (server.pids, os.getpid())
+        stage.end(server.children["daemon"])
+        os.waitpid(server.children["daemon"], 0)
+    finally:
+        libc.prctl(PR_SET_CHILD_SUBREAPER, 0)
+
+
+def test_a_container_whose_first_process_is_the_launcher(tmp_path: Path) -> None:
+    """Everything that it adopts was its own."""
+    fake(tmp_path, 1, 0, "python -m sglang.launch_server --tp 2")
+    fake(tmp_path, 8, 1, "sglang::scheduler_TP0")
+    fake(tmp_path, 9, 1, "helper", group=9)
+    assert pids(find_launch(9, proc=tmp_path)) == {1, 8, 9}
+
+
+def test_a_container_whose_first_process_is_a_wrapper(tmp_path: Path) -> None:
+    """tini or `sh -c` as pid 1 belongs to its only launch."""
+    fake(tmp_path, 1, 0, "tini -- python -m sglang.launch_server")
+    fake(tmp_path, 7, 1, "python -m sglang.launch_server")
+    fake(tmp_path, 8, 7, "sglang::scheduler_TP0", group=7)
+    assert pids(find_launch(1, proc=tmp_path)) == pids(find_launch(8, proc=tmp_path)) == {1, 7, 8}
+
+
+def test_a_test_runner_named_by_its_pid(tmp_path: Path) -> None:
+    """Never climbed into, but a program like any other when it is what the user asks about."""
+    fake(tmp_path, 7, 1, "python -m pytest")
+    fake(tmp_path, 8, 7, "python worker.py", group=7)
+    assert pids(find_launch(7, proc=tmp_path)) == {7, 8}
+    assert pids(find_launch(8, proc=tmp_path)) == {8}
+
+
+def test_a_loop_in_the_table_ends(tmp_path: Path) -> None:
+    """Two processes that name each other as parent (read while both were reused) are no reason to hang."""
+    fake(tmp_path, 7, 8, "a", group=7)
+    fake(tmp_path, 8, 7, "b", group=7)
+    assert 7 in pids(find_launch(7, proc=tmp_path))
+
+
+def fake(proc: Path, pid: int, ppid: int, command: str, group: int = 0) -> None:
+    home = proc / str(pid)
+    home.mkdir()
+    group = group or pid
+    (home / "stat").write_text(f"{pid} (x) S {ppid} {group} {group} 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 99 4096 3 0")
+    (home / "cmdline").write_bytes(b"".join(word.encode() + b"\0" for word in command.split()))

@@ -40,6 +40,14 @@ def test_siblings_of_a_dead_launcher_are_one_launch(stage: Stage) -> None:
         assert launch.settings == {}
 
 
+def test_an_orphan_with_a_process_group_of_its_own(stage: Stage) -> None:
+    """It still shares the dead launcher's session."""
+    children = {**TP2, "tp2": {"argv": ["sglang::scheduler_TP2"], "own_group": True}}
+    server = stage.run(stage.server("a", children), "a")
+    stage.end(server.pid)
+    assert pids(server.children["tp2"]) == pids(server.children["tp0"]) == left(server)
+
+
 def test_orphans_of_two_launches_with_groups_of_their_own(stage: Stage) -> None:
     """Each process group's orphans are one launch."""
     first, second = stage.run(stage.server("a"), "a"), stage.run(stage.server("b"), "b")
