@@ -74,6 +74,20 @@ def nothing(now: Round, key: ProcessKey) -> None:
     """Read at once."""
 
 
+def burn(now: Round, key: ProcessKey) -> None:
+    """Use CPU time."""
+    sum(range(100_000))
+
+
+def until(event: threading.Event) -> Callable[[Round, ProcessKey], None]:
+    """Read only once the event is set."""
+
+    def wait(now: Round, key: ProcessKey) -> None:
+        event.wait()
+
+    return wait
+
+
 def observe(
     rounds: int, *probes: Probe, members: Callable[[], tuple[Process, ...]] = lambda: MEMBERS
 ) -> list[Snapshot]:
@@ -252,9 +266,9 @@ def test_a_roster_that_fails_is_the_callers_error() -> None:
     def refuse() -> tuple[Process, ...]:
         raise HangdocError("cannot list processes")
 
-    with Observer(CONTEXT, [], refuse, interval_s=TICK_S) as observer:
-        with pytest.raises(HangdocError, match="cannot list processes"):
-            next(observer.rounds())
+    observer = Observer(CONTEXT, [], refuse, interval_s=TICK_S)
+    with observer, pytest.raises(HangdocError, match="cannot list processes"):
+        next(observer.rounds())
 
 
 def test_stop_ends_the_rounds() -> None:
