@@ -37,10 +37,10 @@ def replay(
     from hangdoc.report.document import document
     from hangdoc.report.exit_code import exit_code
     from hangdoc.report.expectation import differences, read_expectation
-    from hangdoc.trace.reader import read
+    from hangdoc.observe.replay import read_trace
 
     wanted = None if expect is None else read_expectation(expect)
-    diagnosis = diagnose(read(trace), kind="trace")
+    diagnosis = diagnose(read_trace(trace), kind="trace")
     emit_diagnosis(diagnosis, as_json=as_json, no_color=no_color)
     if wanted is not None and (found := differences(wanted, document(diagnosis))):
         say("\n".join(f"hangdoc: {difference}" for difference in found))
