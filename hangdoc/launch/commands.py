@@ -156,6 +156,15 @@ def is_multiprocessing_child(argv: tuple[str, ...]) -> bool:
     return python is not None and python.way == "code" and python.program.startswith("from multiprocessing.")
 
 
+def is_fork_server(argv: tuple[str, ...]) -> bool:
+    """Say whether this is multiprocessing's fork server: the parent of children that somebody else asked for.
+
+    >>> is_fork_server(("python", "-c", "from multiprocessing.forkserver import main; main(6)"))
+    True
+    """
+    return is_multiprocessing_child(argv) and any("multiprocessing.forkserver" in word for word in argv)
+
+
 def kind_of(pid: int, argv: tuple[str, ...], comm: str, *, kernel_thread: bool = False) -> Kind:
     """Say what a process is to a launch.
 

@@ -20,7 +20,8 @@ def compose(forest: Forest, root: int) -> Launch:
     entries = [forest.table[pid] for pid in sorted(homes)]
     engine = engine_of(forest.table[root], entries)
     settings = launch_settings(forest, root, engine)
-    setting = Setting(forest.table[root].key, engine, settings, forest.proc)
+    launcher = forest.table[root].key if forest.has_launcher(root) else None
+    setting = Setting(launcher, engine, settings, forest.proc)
     processes = [describe(entry, homes[entry.pid].because, setting) for entry in entries]
     return Launch(
         root=forest.table[root].key,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from hangdoc.launch.commands import is_fork_server
 from hangdoc.launch.orphans import gather
 from hangdoc.launch.table import Entry, Table, children_of
 
@@ -30,7 +31,7 @@ class Forest:
        engine's launch, for Python's own children and for forks (same command line): a program that was put into a
        session of its own by an unknown program is one of its own.
     3. The parent of a process that carries an engine's title is a root, whatever its name: an own script that uses the
-       engine as a library.
+       engine as a library, or a multiprocessing child that runs a server.
     4. Without a parent of its own (it was adopted by init or a subreaper, or its parent is a shell, a wrapper or a
        manager) P belongs to the launch of its process group's leader, then of its session's leader, if that leader
        is a member of a launch.
@@ -60,11 +61,14 @@ class Forest:
 
     @cached_property
     def engine_parents(self) -> frozenset[int]:
-        """Programs that are no launcher by name but the parent of a process with an engine's title."""
+        """Programs that are no launcher by name but the parent of a process with an engine's title.
+
+        A child of Python's multiprocessing may be one: a driver can run each of several servers in such a child.
+        """
         found: set[int] = set()
         for entry in self.table.values():
             parent = self.parent(entry) if entry.sighting.is_titled else None
-            while parent is not None and parent.sighting.is_kin:
+            while parent is not None and (parent.sighting.is_titled or is_fork_server(parent.argv)):
                 parent = self.parent(parent)
             if parent is not None and parent.kind == "program" and not parent.sighting.is_launcher:
                 found.add(parent.pid)
@@ -119,6 +123,10 @@ class Forest:
         if not self.is_engine_root(root):
             self._add_descendants(root, found)
         return found
+
+    def has_launcher(self, root: int) -> bool:
+        """Say whether a root is what started its launch; otherwise it is the oldest of what a dead launcher left."""
+        return not self._is_orphan(root)
 
     def is_engine_root(self, root: int) -> bool:
         """Say whether a root is an engine's: by its command line, its own title or its children's."""
@@ -186,9 +194,7 @@ class Forest:
 
     def _is_orphan(self, root: int) -> bool:
         entry = self.table.get(root)
-        return (
-            entry is not None and entry.sighting.is_kin and not entry.sighting.is_launcher and root not in self.pinned
-        )
+        return entry is not None and entry.sighting.is_kin and not self._is_live_engine(root)
 
     def _is_live_engine(self, root: int) -> bool:
         entry = self.table.get(root)

@@ -20,7 +20,8 @@ def gather(tops: list[Entry], settled: Sequence[tuple[Entry, int]], proc: Path) 
     Rule: processes that hold ends of the same pipe (beyond standard input, output and error) are of one launch: all
     children of one launcher inherit the pipe to its resource_tracker. Orphans of one process group are of one launch
     too (one that leads a group of its own counts to its session's), unless two of them carry the same title (two
-    schedulers of rank 0 are of two launches) or pipes divide them. The root is the oldest.
+    schedulers of rank 0 are of two launches) or pipes divide them. The root is the
+    oldest with a title.
 
     It works because Python opens its descriptors not to be inherited, multiprocessing's own excepted. It fails when the
     pipes may not be read and one process group holds the remains of two launches with no title in common: they come
@@ -31,7 +32,7 @@ def gather(tops: list[Entry], settled: Sequence[tuple[Entry, int]], proc: Path) 
     owners = _live_owners(settled, wanted, proc) if wanted else {}
     for cluster in _clusters(tops, pipes):
         roots = {owners[inode] for entry in cluster for inode in pipes[entry.pid] if inode in owners}
-        oldest = min(cluster, key=lambda entry: (entry.key.start_ticks, entry.pid)).pid
+        oldest = min(cluster, key=lambda entry: (not entry.sighting.is_titled, entry.key.start_ticks, entry.pid)).pid
         root = roots.pop() if len(roots) == 1 else oldest
         yield from ((entry.pid, root, _reason(entry.pid, root, oldest)) for entry in cluster)
 

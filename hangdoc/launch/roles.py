@@ -17,7 +17,7 @@ RANK_VARIABLES = {b"RANK": "rank", b"LOCAL_RANK": "local_rank"}
 class Setting:
     """What a member's role depends on beside the member itself."""
 
-    root: ProcessKey
+    launcher: ProcessKey | None
     engine: EngineName
     settings: Mapping[str, str]
     proc: Path
@@ -44,7 +44,7 @@ def describe(entry: Entry, because: str, setting: Setting) -> Process:
 
 def _role(entry: Entry, setting: Setting) -> Role:
     sighting = entry.sighting
-    if entry.key == setting.root and not sighting.is_kin:
+    if entry.key == setting.launcher:
         return "launcher"
     if sighting.is_launcher:
         # A launcher below a launcher: a forked copy that has no title yet, or an engine below torchrun.

@@ -35,6 +35,9 @@ class Roster:
         self._launch = launch
         self._proc = proc
         self._members: dict[int, Process] = {process.key.pid: process for process in launch.processes}
+        launchers = [process.key for process in launch.processes if process.role == "launcher"]
+        launcher = launchers[0] if launchers else None
+        self._setting = Setting(launcher, launch.engine, launch.settings, proc)
         self._table: Table = {}
         self._rounds = 0
 
@@ -111,8 +114,7 @@ class Roster:
         return found
 
     def _record(self, entry: Entry, because: str) -> Process:
-        launch = self._launch
-        return describe(entry, because, Setting(launch.root, launch.engine, launch.settings, self._proc))
+        return describe(entry, because, self._setting)
 
 
 def _may_be_renamed(entry: Entry) -> bool:

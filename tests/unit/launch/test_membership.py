@@ -186,6 +186,20 @@ def test_two_own_scripts_of_one_parent_are_two_launches(stage: Stage) -> None:
     assert pids(find_launch(second.children["tp0"])) == second.pids
 
 
+def test_two_servers_in_multiprocessing_children_of_one_driver(stage: Stage) -> None:
+    """A driver that runs each server in a child of its own: the child is the launcher, the two are kept apart."""
+    driver = stage.run(stage.program("d", {n: {"spawn": True, "children": TP2} for n in ("one", "two")}), "d")
+    first, second = stage.wait_for("d.one"), stage.wait_for("d.two")
+    for server in (first, second):
+        launch = find_launch(server.children["tp1"])
+        assert (launch.root.pid, pids(launch)) == (server.pid, server.pids)
+        assert [process.role for process in launch.processes if process.key == launch.root] == ["launcher"]
+    with pytest.raises(SeveralLaunchesError):
+        find_launch(driver.pid)
+    stage.end(driver.pid)
+    assert pids(find_launch(second.children["tp0"])) == second.pids
+
+
 def test_a_program_of_no_known_engine(stage: Stage) -> None:
     """From any of its processes the topmost program of the process group is the root."""
     children = {"one": {"argv": ["worker"]}, "own": {"argv": ["worker"], "own_group": True}}

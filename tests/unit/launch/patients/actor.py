@@ -37,7 +37,10 @@ def rename(title):
 def spawned(plan, name, child):
     """The body of a child of the real multiprocessing: its title comes when the test says so."""
     lifeline = os.open(plan["lifeline"], os.O_RDONLY)
-    tell(plan, {"name": f"{plan['name']}.{name}", "pid": os.getpid()})
+    pids = {below: start(plan, one) for below, one in child.get("children", {}).items()}
+    tell(plan, {"name": f"{plan['name']}.{name}", "pid": os.getpid(), "children": pids})
+    if "argv" not in child:
+        stay(lifeline)
     if "go" in child:
         Path(child["go"]).read_bytes()
     rename(child["argv"][0])
