@@ -6,8 +6,12 @@ import os
 import shlex
 from pathlib import Path
 
+import pytest
+
+from hangdoc.launch import table
 from hangdoc.launch.find import find_launch
 from hangdoc.launch.roster import Roster
+from hangdoc.launch.table import read_argv
 from hangdoc.model.process import Process
 from tests.unit.launch.stage import Stage
 
@@ -128,11 +132,17 @@ def test_a_reused_parent_is_no_parent(tmp_path: Path) -> None:
     assert pids(find_launch(70, proc=tmp_path).processes) == {70, 71}
 
 
-def test_a_pid_reused_while_it_was_read(tmp_path: Path) -> None:
-    """The start time is looked at again behind the command line; here stat vanishes in between: not taken."""
+def test_a_pid_reused_while_it_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between its stat and its command line a member ended and a stranger got its pid: neither is taken."""
     launch_root(tmp_path)
-    fake(tmp_path, 72, ppid=70, group=70, argv="gone", start=150)
-    (tmp_path / "72" / "stat").unlink()
+    fake(tmp_path, 72, ppid=70, argv="sglang::scheduler_TP1", start=150)
+
+    def read_late(proc: Path, pid: int) -> tuple[str, ...]:
+        if pid == 72:
+            fake(tmp_path, 72, ppid=70, argv="sglang::scheduler_TP1", start=151)
+        return read_argv(proc, pid)
+
+    monkeypatch.setattr(table, "read_argv", read_late)
     assert pids(find_launch(70, proc=tmp_path).processes) == {70, 71}
 
 
