@@ -33,12 +33,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
-app.command()(watch.watch)
-app.command()(record.record)
-app.command()(replay.replay)
-app.command()(probes.probes)
-app.command()(explain.explain)
-app.command()(demo.demo)
+for command in (watch.watch, record.record, replay.replay, probes.probes, explain.explain, demo.demo):
+    app.command()(command)
 
 
 def _show_version(wanted: bool) -> None:

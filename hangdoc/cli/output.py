@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
-from io import StringIO
+from io import StringIO, TextIOWrapper
 from os import environ
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,8 @@ def emit(text: str) -> None:
     if sys.stdout is None:  # closed by the caller
         return
     try:
-        _forgive_encoding()
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")  # a headline with an umlaut is no fault in a C locale
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -75,9 +76,3 @@ def progress(line: str) -> None:
     """Tell a person at a terminal what hangdoc is doing."""
     if sys.stderr is not None and sys.stderr.isatty():
         say(line)
-
-
-def _forgive_encoding() -> None:
-    reconfigure = getattr(sys.stdout, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(errors="replace")

@@ -34,10 +34,10 @@ def replay(
     from hangdoc.cli.output import emit_diagnosis
     from hangdoc.diagnosis import diagnose
     from hangdoc.errors import ExitCode
+    from hangdoc.observe.replay import read_trace
     from hangdoc.report.document import document
     from hangdoc.report.exit_code import exit_code
     from hangdoc.report.expectation import differences, read_expectation
-    from hangdoc.observe.replay import read_trace
 
     wanted = None if expect is None else read_expectation(expect)
     diagnosis = diagnose(read_trace(trace), kind="trace")
