@@ -211,6 +211,13 @@ def command(scenario: Scenario, rig: Rig, port: int) -> list[str]:
     ]
 
 
+def clear(directory: Path) -> None:
+    """The signs of an earlier launch must not be taken for this one's."""
+    for pattern in ("mark.*", "fifo.*"):
+        for path in directory.glob(pattern):
+            path.unlink()
+
+
 def start_keeper() -> subprocess.Popen[bytes]:
     """Its input closes however this process ends, and then it kills the session that it was told."""
     program = [sys.executable, "-I", "-S", str(HERE / "guard.py")]
@@ -222,6 +229,7 @@ def start(scenario: Scenario | str, *, directory: Path, version: str = NEWEST, r
     known = SCENARIOS[scenario] if isinstance(scenario, str) else scenario
     parts = rig or provision((version,))
     directory.mkdir(parents=True, exist_ok=True)
+    clear(directory)
     log, port, keeper = directory / "server.log", free_port(), start_keeper()
     with log.open("wb") as out:
         process = subprocess.Popen(

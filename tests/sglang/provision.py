@@ -146,10 +146,10 @@ def run_command(command: Command, log: Path) -> None:
     # A PYTHONPATH of the caller must not leak into the new environment's pip.
     env = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME")}
     with log.open("wb") as out:
-        code = subprocess.run(
-            command.argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env, check=False
-        ).returncode
-    if code:
+        done = subprocess.run(
+            command.argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env, close_fds=False, check=False
+        )
+    if done.returncode:
         raise ProvisionError(f"'{command.what}' failed ({last_line(log)}); log {log}; {command.hint}")
 
 
@@ -172,6 +172,8 @@ def locked(path: Path) -> Iterator[None]:
         except BlockingIOError:
             say(f"waiting for another provisioning run ({path})")
             fcntl.flock(handle, fcntl.LOCK_EX)
+        # Inherited by pip, so that a pip whose parent was killed keeps the lock until it has stopped writing.
+        os.set_inheritable(handle.fileno(), True)
         yield
 
 
