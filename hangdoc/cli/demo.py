@@ -39,7 +39,7 @@ def demo(
         say(f"hangdoc demo: a launch of {len(patient.pidfds)} processes runs, pid {patient.pid}; its illness: {name}")
         say(f"hangdoc demo: the same as hangdoc watch {patient.pid} --once")
         with attach(patient.pid, None, Setting(record=record)) as attached:
-            diagnosis, code = look_once(attached, Window(most_s=15.0))
+            diagnosis, code = look_once(attached, Window(most_s=15.0), as_json=as_json)
     emit_diagnosis(diagnosis, as_json=as_json, no_color=no_color)
     say(f"hangdoc demo: the launch has ended, all {len(patient.pidfds)} processes are gone")
     if diagnosis.verdict == name:

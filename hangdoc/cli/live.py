@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from hangdoc.cli.output import emit, emit_diagnosis, progress
-from hangdoc.diagnosis import diagnose, settled
 from hangdoc.errors import ExitCode
 from hangdoc.model.diagnosis import Diagnosis
 from hangdoc.observe.attach import Attached
 from hangdoc.observe.follow import Following, Goal, View, following_code
-from hangdoc.observe.look import Look, Reasoning, Window, look
+from hangdoc.observe.look import Look, Window, look
+from hangdoc.observe.reasoning import lazily
 from hangdoc.report.document import encode
 from hangdoc.report.exit_code import exit_code, exit_code_after_end
 from hangdoc.report.line import change, is_change
 
-REASONING = Reasoning(diagnose, settled)
 
-
-def look_once(attached: Attached, window: Window) -> tuple[Diagnosis, ExitCode]:
+def look_once(attached: Attached, window: Window, *, as_json: bool) -> tuple[Diagnosis, ExitCode]:
     """Observe once; return the diagnosis and the exit code that goes with it."""
     announce(attached, f"for {window.least_s:g} to {window.most_s:g} s")
-    seen: Look = look(attached, window, settled)
-    diagnosis = diagnose(seen.trace)
+    diagnosing = lazily(as_json=as_json)
+    seen: Look = look(attached, window, diagnosing)
+    diagnosis = diagnosing.diagnose(seen.trace)
     if seen.end == "gone":
         return diagnosis, exit_code_after_end(diagnosis)
     return diagnosis, exit_code(diagnosis.verdict, diagnosis.grade)
@@ -30,7 +29,7 @@ def follow(attached: Attached, goal: Goal, *, as_json: bool, no_color: bool) -> 
     """Print a line at each change and the whole report at the end; as JSON one document a line, the last one final."""
     announce(attached, "until Ctrl-C" if goal.until is None else f"until {goal.until}")
     shown: View | None = None
-    for view in Following(attached, REASONING, goal).views():
+    for view in Following(attached, lazily(as_json=as_json), goal).views():
         try:
             _show(view, shown, as_json=as_json, no_color=no_color)
         except BrokenPipeError:  # nobody reads any more: there is no point in going on

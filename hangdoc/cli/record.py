@@ -31,11 +31,11 @@ def record(
     from hangdoc.cli.live import announce
     from hangdoc.cli.output import emit, emit_json
     from hangdoc.observe.attach import Setting, attach
-    from hangdoc.observe.look import Window, look
+    from hangdoc.observe.look import NO_REASONING, Window, look
 
     with attach(pid, port, Setting(interval, output, kept_rounds=2)) as attached:
         announce(attached, f"for {duration:g} s")
-        look(attached, Window(duration, duration), lambda _: False)
+        look(attached, Window(duration, duration), NO_REASONING)
         rounds = attached.tape.rounds
     if as_json:
         emit_json({"trace": str(output), "rounds": rounds})

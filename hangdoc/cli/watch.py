@@ -55,6 +55,6 @@ def watch(
         if not once:
             goal = Goal(until, timeout, patience_s=span.most_s)
             return follow(attached, goal, as_json=as_json, no_color=no_color)
-        diagnosis, code = look_once(attached, span)
+        diagnosis, code = look_once(attached, span, as_json=as_json)
     emit_diagnosis(diagnosis, as_json=as_json, no_color=no_color)
     return code

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hangdoc import __version__, discovery
 from hangdoc.launch.find import find_launch
@@ -20,7 +21,9 @@ from hangdoc.observe.tape import Tape
 from hangdoc.sampling.collect import INTERVAL_S, Observer
 from hangdoc.sampling.probe import Context
 from hangdoc.trace.records import Header
-from hangdoc.trace.writer import Writer
+
+if TYPE_CHECKING:
+    from hangdoc.trace.writer import Writer
 
 
 @dataclass(frozen=True)
@@ -47,12 +50,18 @@ def attach(pid: int | None, port: int | None, setting: Setting) -> Iterator[Atta
     launch = find_launch(pid, port)
     header = _header(launch, setting.interval_s)
     with ExitStack() as stack:
-        writer = None if setting.record is None else stack.enter_context(Writer.open(setting.record, header))
+        writer = None if setting.record is None else stack.enter_context(_writer(setting.record, header))
         ring = Ring(header, setting.kept_rounds)
         roster = Roster(launch)
         context = Context(launch=launch, intern=ring.intern)
         observer = stack.enter_context(Observer(context, discovery.probes(), roster.refresh, setting.interval_s))
         yield Attached(launch, observer, Tape(ring, writer))
+
+
+def _writer(path: Path, header: Header) -> Writer:
+    from hangdoc.trace.writer import Writer  # noqa: PLC0415 - compression and redaction, only for a recording
+
+    return Writer.open(path, header)
 
 
 def _header(launch: Launch, interval_s: float) -> Header:

@@ -53,6 +53,8 @@ class Following:
         with Stop(observer.stop):
             for snapshot in observer.rounds():
                 tape.add(snapshot)
+                if tape.rounds == 1:
+                    self._reasoning.prepare()
                 view = self._view(snapshot, tape.rounds - 1)
                 if view is not None:
                     yield view

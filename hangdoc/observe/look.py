@@ -21,10 +21,22 @@ End: TypeAlias = Literal["settled", "time", "gone", "stopped"]
 
 @dataclass(frozen=True)
 class Reasoning:
-    """The pure half. settled: the last slices of a trace agree on a verdict."""
+    """The pure half. settled: the last slices of a trace agree on a verdict.
+
+    prepare: called once, in the pause after the first round, for imports that must not delay that one.
+    """
 
     diagnose: Callable[[Trace], Diagnosis]
     settled: Callable[[Trace], bool]
+    prepare: Callable[[], None] = lambda: None
+
+
+def _not_asked(_: Trace) -> Diagnosis:
+    raise AssertionError("a recording diagnoses nothing")
+
+
+NO_REASONING = Reasoning(_not_asked, lambda _: False)
+"""For a recording: it goes on for its whole time, whatever there is to see."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +55,10 @@ class Window:
     most_s: float = 30.0
 
 
-def look(attached: Attached, window: Window, settled: Callable[[Trace], bool]) -> Look:
+def look(attached: Attached, window: Window, reasoning: Reasoning) -> Look:
     """Observe once. HangdocError (exit 4) when the launch is gone before the first round or nothing can be read."""
     with Stop(attached.observer.stop) as stop:
-        end = _rounds(attached, window, settled)
+        end = _rounds(attached, window, reasoning)
         if end != "gone":
             attached.tape.finish(attached.observer.finish())
     if stop.asked:
@@ -56,7 +68,7 @@ def look(attached: Attached, window: Window, settled: Callable[[Trace], bool]) -
     return Look(trace, end)
 
 
-def _rounds(attached: Attached, window: Window, settled: Callable[[Trace], bool]) -> End:
+def _rounds(attached: Attached, window: Window, reasoning: Reasoning) -> End:
     begin_ns = 0
     for snapshot in attached.observer.rounds():
         begin_ns = begin_ns or snapshot.at_ns
@@ -64,9 +76,11 @@ def _rounds(attached: Attached, window: Window, settled: Callable[[Trace], bool]
         if is_gone(snapshot):
             attached.tape.finish(None)
             return "gone"
+        if attached.tape.rounds == 1:
+            reasoning.prepare()
         # Half a round of tolerance: a round that began a millisecond early must not cost another second.
         seen_s = (snapshot.at_ns - begin_ns) / 1e9 + attached.tape.ring.header.interval_s / 2
-        if seen_s >= window.least_s and settled(attached.tape.trace()):
+        if seen_s >= window.least_s and reasoning.settled(attached.tape.trace()):
             return "settled"
         if seen_s >= window.most_s:
             return "time"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hangdoc.model.snapshot import Snapshot
 from hangdoc.observe.ring import Ring
 from hangdoc.trace.records import Trace
-from hangdoc.trace.writer import Writer
+
+if TYPE_CHECKING:
+    from hangdoc.trace.writer import Writer
 
 
 class Tape:

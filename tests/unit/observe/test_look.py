@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from hangdoc.errors import ExitCode, HangdocError
+from hangdoc.model.diagnosis import Diagnosis
 from hangdoc.model.reading import Missing
-from hangdoc.observe.look import Window, is_gone, look
+from hangdoc.observe.look import Reasoning, Window, is_gone, look
 from hangdoc.trace.reader import read
 from hangdoc.trace.records import Trace
 from tests.unit.observe.rounds import LAUNCHER, RANK, PlayedObserver, alive, attached, cpu, sample, snapshot
@@ -16,12 +17,12 @@ from tests.unit.observe.rounds import LAUNCHER, RANK, PlayedObserver, alive, att
 FIVE = Window(5.0, 30.0)
 
 
-def never(_: Trace) -> bool:
-    return False
+def diagnose(_: Trace) -> Diagnosis:
+    raise AssertionError("look only asks whether the trace is settled")
 
 
-def always(_: Trace) -> bool:
-    return True
+never = Reasoning(diagnose, lambda _: False)
+always = Reasoning(diagnose, lambda _: True)
 
 
 def test_ends_with_the_window_when_the_readings_agree() -> None:
