@@ -68,7 +68,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, N
     """Mark before -m selects; sort after all others, so that a case used in several files is launched once."""
     ours = [item for item in items if HERE in item.path.parents]
     for item in ours:
-        if "started" in getattr(item, "fixturenames", ()):
+        # All that launches needs this fixture; the rest is quick and runs everywhere.
+        if "rig" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.sglang)
     yield
     left = [item for item in items if HERE not in item.path.parents]
