@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from hangdoc.features.dumps import ThreadHistory
 from hangdoc.features.features import Member
 from hangdoc.features.motion import Flow, ThreadMotion
-from hangdoc.features.syscalls import Call, call_of, is_untimed_futex_wait
+from hangdoc.features.syscalls import Call, call_of, is_private_futex, is_untimed_futex_wait
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.model.thread import SystemCall
 
@@ -100,14 +100,21 @@ def is_helper(thread: ThreadHistory) -> bool:
 class Waiting:
     """A thread that waits in a system call, in every round of the window.
 
-    channel: the kernel function it sleeps in; "" when that was not to be read.
+    untimed, private: of a wait for a futex, that it has no timeout and that only its own process can end it;
+    channel: the kernel function it sleeps in, "" when that was not to be read.
     """
 
     tid: int
     call: Call
     system_call: SystemCall
     untimed: bool
+    private: bool
     channel: str
+
+    @property
+    def is_parked(self) -> bool:
+        """Tell whether only another thread of its own process can end the wait."""
+        return self.untimed and self.private
 
 
 def waiting(member: Member, tid: int) -> Reading[Waiting | None]:
@@ -130,4 +137,13 @@ def waiting(member: Member, tid: int) -> Reading[Waiting | None]:
     first = seen[0]
     if first is None or any(call is None or call.number != first.number for call in seen):
         return Known(None)
-    return Known(Waiting(tid, call_of(first.number, machine), first, is_untimed_futex_wait(first, machine), channel))
+    return Known(
+        Waiting(
+            tid=tid,
+            call=call_of(first.number, machine),
+            system_call=first,
+            untimed=is_untimed_futex_wait(first, machine),
+            private=is_private_futex(first, machine),
+            channel=channel,
+        )
+    )

@@ -27,7 +27,8 @@ def loop_of(stacks: Sequence[Stack]) -> Loop | None:
 
     Rule: go inwards from the outermost frame for as long as every stack has the same frame at the same line; the
     frame where they part, if it is the same function at different lines, or else the last common one, is the
-    function; every stack may have at most MOST_CALLEES frames inside it. Why it works: a function that is left and
+    function; every stack may have at most MOST_CALLEES frames inside it, and the function may stand in it once: one
+    that calls itself is a computation. Why it works: a function that is left and
     called again is reached through different lines of its caller sooner or later, and work goes deep. Fails for a
     long computation in plain Python, which nothing from outside can tell from a loop.
 
@@ -42,6 +43,8 @@ def loop_of(stacks: Sequence[Stack]) -> Loop | None:
     if depth == 0 or any(len(stack) - depth > MOST_CALLEES for stack in stacks):
         return None
     frames = [stack[-depth] for stack in stacks]
+    if any(sum(_function(frame) == _function(frames[-1]) for frame in stack) > 1 for stack in stacks):
+        return None
     return Loop(frames[-1], len({frame.line for frame in frames}), len(set(stacks)) > 1)
 
 

@@ -37,6 +37,7 @@ _BY_MACHINE = {"x86_64": _X86_64, "aarch64": _AARCH64}
 
 _FUTEX_NUMBER = {"x86_64": 202, "aarch64": 98}
 _FUTEX_COMMAND_MASK = 127
+_FUTEX_PRIVATE = 128
 _FUTEX_WAITS = frozenset({0, 6, 9, 13})
 """FUTEX_WAIT, FUTEX_LOCK_PI, FUTEX_WAIT_BITSET, FUTEX_LOCK_PI2 (include/uapi/linux/futex.h)."""
 
@@ -59,3 +60,15 @@ def is_untimed_futex_wait(call: SystemCall, machine: str) -> bool:
     if call.number != _FUTEX_NUMBER.get(machine) or len(call.args) < 4:
         return False
     return call.args[1] & _FUTEX_COMMAND_MASK in _FUTEX_WAITS and call.args[3] == 0
+
+
+def is_private_futex(call: SystemCall, machine: str) -> bool:
+    """Tell whether a futex can be woken by threads of its own process only (FUTEX_PRIVATE_FLAG).
+
+    glibc sets the flag for locks, conditions and semaphores of one process, and leaves it out for those that processes
+    share (multiprocessing's) and for a join of a thread, which the kernel itself ends.
+
+    >>> is_private_futex(SystemCall(202, (0x7F00, 0x189, 0, 0)), "x86_64")
+    True
+    """
+    return call.number == _FUTEX_NUMBER.get(machine) and len(call.args) > 1 and bool(call.args[1] & _FUTEX_PRIVATE)

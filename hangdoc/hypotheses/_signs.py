@@ -114,7 +114,7 @@ def nothing_progresses(case: Case) -> Outcome:
     """No member that has to move shows any work: no input or output, no faults, no memory, no new line of its log."""
     features = case.features
     unread: Unread | None = None
-    for member in features.movers:
+    for member in _who_may_work(features):
         if isinstance(member.flow, Missing):
             unread = Unread.of(member.flow, f"work of {name_of(member.process)}")
             continue
@@ -128,6 +128,15 @@ def nothing_progresses(case: Case) -> Outcome:
         unread = _gpu_work_unread(features)
     return unread or Present(
         f"nothing moved in {features.window.seconds:.0f} s: no reads, writes, page faults, memory or log lines"
+    )
+
+
+def _who_may_work(features: Features) -> tuple[Member, ...]:
+    """Return whose work is progress: the movers; in a generic launch everybody who lives, since any may do the work."""
+    if features.launch.engine != "generic":
+        return features.movers
+    return tuple(
+        member for member in features.members.values() if not is_tracker(member.process) and not is_zombie(member)
     )
 
 
@@ -173,10 +182,14 @@ def nobody_died(case: Case) -> Outcome:
 
 
 def the_dead(features: Features) -> tuple[Process, ...]:
-    """Return the vital members that ended while watched, or that are zombies."""
+    """Return the vital members that ended while watched, or that are zombies.
+
+    In a generic launch only zombies: children that end and are reaped are its daily life.
+    """
     if not features.members:
         return ()  # the launch ended as a whole: in order or not, nobody is left who waits for a dead one
-    gone = [departure.process for departure in features.departed if is_vital(departure.process, features)]
+    left = () if features.launch.engine == "generic" else features.departed
+    gone = [departure.process for departure in left if is_vital(departure.process, features)]
     zombies = [
         member.process
         for member in features.members.values()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hangdoc.criteria import Absent, Case, Outcome, Present, Sign, Unread
 from hangdoc.features.activity import Waiting, is_helper, waiting
 from hangdoc.features.dumps import ThreadHistory
-from hangdoc.features.features import Member
+from hangdoc.features.features import Features, Member
 from hangdoc.features.syscalls import Call
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.model.reading import Known, Missing, Reading
@@ -32,6 +32,29 @@ def stuck_in(member: Member, *calls: Call) -> Reading[Waiting | None]:
         elif wait.value is not None and wait.value.call in calls:
             return Known(wait.value)
     return unread or Known(None)
+
+
+def every_other_thread_is_parked(member: Member, tid: int | None = None) -> Reading[bool]:
+    """Tell whether all threads of a process but one, native ones too, wait for each other: none can end any wait."""
+    clocks = member.motion if isinstance(member.motion, Missing) else member.motion.value.threads
+    if isinstance(clocks, Missing):
+        return clocks
+    for other in sorted(set(clocks.value) - {tid}):
+        wait = waiting(member, other)
+        if isinstance(wait, Missing):
+            return wait
+        if wait.value is None or not wait.value.is_parked:
+            return Known(False)
+    return Known(True)
+
+
+def idles_in_known_ways(features: Features) -> bool:
+    """Tell whether the engine's tables say how its ranks look when they have nothing to do.
+
+    Elsewhere a rank that waits may be one that idles: a worker without tasks and a main thread that waits for the end
+    look from outside like a deadlock, and that must never be called one.
+    """
+    return features.launch.engine in {"sglang", "vllm"}
 
 
 def stack_of(member: Member, tid: int) -> ThreadHistory | None:

@@ -30,6 +30,21 @@ def _pipe_is_full(case: Case) -> Outcome:
     return Absent(f"descriptor {number} is not its standard output or error")
 
 
+def _does_not_wake(case: Case) -> Outcome:
+    """The writing thread did not run once: whoever reads a little of a full pipe wakes its writer."""
+    stuck = stuck_in(case.patient, "write")
+    motion = case.patient.motion
+    clocks = motion if isinstance(motion, Missing) else motion.value.threads
+    if isinstance(stuck, Missing):
+        return Unread.of(stuck, "what it waits in")
+    if isinstance(clocks, Missing):
+        return Unread.of(clocks, "whether the writing thread wakes")
+    clock = None if stuck.value is None else clocks.value.get(stuck.value.tid)
+    if clock is None:
+        return Absent("it is not in a write")
+    return Present("its writer did not wake") if clock.is_still else Absent("its writer wakes: somebody reads")
+
+
 _PAGE_BYTES = 4096
 """PIPE_BUF on Linux (limits.h): a write of up to this many bytes is atomic."""
 
@@ -49,6 +64,7 @@ HYPOTHESIS = Hypothesis(
     essential=(
         sits_in("in a write", "write"),
         _pipe_is_full,
+        _does_not_wake,
         signs.nothing_progresses,
         signs.readings_are_steady,
     ),

@@ -5,7 +5,14 @@ from __future__ import annotations
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.features import Member
 from hangdoc.hypotheses import _signs as signs
-from hangdoc.hypotheses._waits import place, sits_in, stuck_in, waits_for_others
+from hangdoc.hypotheses._waits import (
+    every_other_thread_is_parked,
+    idles_in_known_ways,
+    place,
+    sits_in,
+    stuck_in,
+    waits_for_others,
+)
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.fd import OpenFile
 from hangdoc.model.reading import Known, Missing, Reading
@@ -29,22 +36,26 @@ _FIFO_OPEN_CHANNEL = "wait_for_partner"
 wait channels change between kernels: where this one has another name, the sign is only not found."""
 
 
-def _opens_fifo_alone(member: Member) -> Outcome | None:
-    stuck = stuck_in(member, "open")
+def _opens_fifo_alone(case: Case) -> Outcome | None:
+    stuck = stuck_in(case.patient, "open")
     if isinstance(stuck, Missing) or stuck.value is None:
         return None
-    if stuck.value.channel == _FIFO_OPEN_CHANNEL:
-        return Present("it opens a FIFO, and nobody has opened the other end")
-    return Unread("what it opens")
+    if stuck.value.channel != _FIFO_OPEN_CHANNEL:
+        return Unread("what it opens")
+    sentence = "it opens a FIFO, and nobody has opened the other end"
+    if not idles_in_known_ways(case.features):
+        return Unread(f"{sentence}: a server that takes commands from a FIFO does the same")
+    return Present(sentence)
 
 
 def _nobody_writes(case: Case) -> Outcome:
-    """It reads from a pipe whose only writer in the launch is the reader itself, or nobody.
+    """It reads from a pipe whose only writer is the process itself, and none of its threads can write.
 
-    Why it works: the reader sleeps in the read, and so cannot write. Fails for a named pipe that a process outside
-    the launch holds open for writing.
+    Why it works: the reader sleeps in the read, and so cannot write. Without any writer the read would have ended: a
+    pipe that no member holds open for writing is held by somebody outside, who sends commands now and then. Fails for
+    a named pipe that a process outside the launch holds as well, and for a main thread whose signal handlers write.
     """
-    if (opening := _opens_fifo_alone(case.patient)) is not None:
+    if (opening := _opens_fifo_alone(case)) is not None:
         return opening
     file = _read_file(case.patient)
     if isinstance(file, Missing):
@@ -66,8 +77,21 @@ def _writers(case: Case, pipe: OpenFile) -> Outcome:
     others = [signs.name_of(member.process) for member in writers if member.key != case.patient.key]
     if others:
         return Absent(f"{', '.join(others)} can still write to it")
-    owner = "only the reader itself holds its write end" if writers else "no member holds its write end"
-    return Present(f"it reads from {signs.short_file(pipe.target)}, and {owner}")
+    if not writers:
+        return Unread(f"it reads from {signs.short_file(pipe.target)}, which somebody outside the launch holds")
+    return _only_the_reader_writes(case, signs.short_file(pipe.target))
+
+
+def _only_the_reader_writes(case: Case, pipe: str) -> Outcome:
+    sentence = f"it reads from {pipe}, and only the reader itself holds its write end"
+    if idles_in_known_ways(case.features):
+        return Present(sentence)
+    stuck = stuck_in(case.patient, "read")
+    tid = stuck.value.tid if isinstance(stuck, Known) and stuck.value is not None else None
+    parked = every_other_thread_is_parked(case.patient, tid)
+    if isinstance(parked, Missing):
+        return Unread.of(parked, "what the other threads of the process wait in")
+    return Present(sentence) if parked.value else Unread("another thread of the process might still write to it")
 
 
 def _culprits(case: Case) -> tuple[Culprit, ...]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
+from hangdoc.features.activity import activity, waiting
+from hangdoc.features.features import is_tracker
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.model.diagnosis import Culprit
-from hangdoc.model.reading import Missing
+from hangdoc.model.reading import Known, Missing
 
 
 def _died_or_raised(case: Case) -> Outcome:
@@ -18,6 +20,29 @@ def _died_or_raised(case: Case) -> Outcome:
         return logged
     alive = signs.nobody_died(case)
     return alive if isinstance(alive, Unread) else logged
+
+
+def _others_wait(case: Case) -> Outcome:
+    """The launch cannot go on without the dead: by its engine's ranks, or because everybody else waits for a member.
+
+    A generic launch has members that do their work and leave, and parents that forget to reap them. So there all who
+    are left have to sit in a read, a lock or a wait for a child: a poll, a sleep or an accept may be idle.
+    """
+    if case.features.launch.engine != "generic":
+        return Present("the launch cannot go on without each of its ranks")
+    unread: Unread | None = None
+    for member in case.features.members.values():
+        name = signs.name_of(member.process)
+        if is_tracker(member.process) or signs.is_zombie(member):
+            continue
+        done, wait = activity(member), waiting(member, member.key.pid)
+        if isinstance(done, Known) and done.value == "works":
+            return Absent(f"{name} goes on: it {signs.describe(done.value)}")
+        if isinstance(wait, Missing):
+            unread = Unread.of(wait, f"what {name} waits in")
+        elif wait.value is None or wait.value.call not in {"read", "futex", "wait-child"}:
+            unread = Unread(f"whether {name} waits for the dead member, or for something else")
+    return unread or Present("everybody else waits: in a read, for a lock or for a child")
 
 
 def _in_log(case: Case) -> Outcome:
@@ -72,7 +97,7 @@ HYPOTHESIS = Hypothesis(
     name="member-died",
     verdict="crashed",
     suspects=signs.the_launch,
-    essential=(_died_or_raised,),
+    essential=(_died_or_raised, _others_wait),
     supporting=(_is_dead,),
     confirm_at=1,
     excluding=(_ended_in_order,),

@@ -6,7 +6,7 @@ from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import SPIN_DEMAND_RATIO
 from hangdoc.features.motion import ThreadMotion
 from hangdoc.hypotheses import _signs as signs
-from hangdoc.hypotheses.python_busy_loop import is_in, polls_for_requests
+from hangdoc.hypotheses.python_busy_loop import cannot_be_a_poll, is_in, polls_for_requests
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Known, Missing, Reading
 
@@ -58,6 +58,13 @@ def _loops_over_system_calls(case: Case) -> Outcome:
     return Unread("native computation, a long call and a native spin look the same from outside (see --native)")
 
 
+def _is_no_poll(case: Case) -> Outcome:
+    thread = _restless(case)
+    if isinstance(thread, Missing) or thread.value is None:
+        return Unread("whether it polls for requests")
+    return cannot_be_a_poll(thread.value, case)
+
+
 def _does_not_run_python(case: Case) -> Outcome:
     """Contrary: its stack moves between Python lines, so Python code runs."""
     main = case.patient.main
@@ -81,6 +88,7 @@ HYPOTHESIS = Hypothesis(
         _burns,
         signs.nothing_progresses,
         signs.positive_or_patience(_loops_over_system_calls),
+        _is_no_poll,
         signs.readings_are_steady,
     ),
     supporting=(_loops_over_system_calls, signs.log_is_silent_too_long),

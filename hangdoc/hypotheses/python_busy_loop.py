@@ -7,7 +7,9 @@ from hangdoc.features.activity import SPIN_DEMAND_RATIO, is_helper
 from hangdoc.features.dumps import ThreadHistory
 from hangdoc.features.features import Member
 from hangdoc.features.loops import Loop
+from hangdoc.features.motion import ThreadMotion
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses._waits import idles_in_known_ways
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Known, Missing, Reading
 
@@ -111,6 +113,44 @@ def polls_for_requests(case: Case) -> Outcome:
     return Absent("it is not in an event loop that goes round")
 
 
+POLL_SYSTEM_RATIO = 0.1
+"""Share of CPU time in the kernel up to which a loop does not poll by system calls: loops of plain Python stay under
+0.03, a poll(2) without time to wait in a Python loop shows 0.3 and more. Arbitrary between them."""
+
+
+def cannot_be_a_poll(thread: ThreadMotion, case: Case) -> Outcome:
+    """The loop cannot be one that asks for requests: an idle server of an unknown engine may burn a core doing so.
+
+    Rule: the engine's own idle loop is known; or the loop does not enter the kernel; or the process has nothing open
+    on which a request could come. Fails for a server of an unknown engine that polls shared memory.
+    """
+    if idles_in_known_ways(case.features):
+        return Present("the engine's idle loop is known, and it is not that")
+    flow = case.patient.flow
+    if isinstance(flow, Known) and isinstance(flow.value.io_bytes, Known) and flow.value.io_bytes.value > 0:
+        return Unread("it reads or writes a little now and then: it may be alive")
+    system = thread.system_ratio
+    if isinstance(system, Known) and system.value <= POLL_SYSTEM_RATIO:
+        return Present(f"it does not poll: {system.value:.0%} of its CPU time is the kernel's")
+    if isinstance(case.patient.files, Missing):
+        return Unread.of(case.patient.files, "whether it polls for requests")
+    if any(file.kind in _CARRIES_REQUESTS and "r" in file.access for file in case.patient.files.value):
+        return Unread("it may be polling for requests: it has a socket or a pipe on which they could come")
+    return Present("it has nothing open on which a request could come")
+
+
+_CARRIES_REQUESTS = frozenset({"socket", "pipe", "tty", "anon", "other"})
+
+
+def _is_no_poll(case: Case) -> Outcome:
+    thread = spinning_thread(case.patient)
+    motion = case.patient.motion
+    clocks = motion if isinstance(motion, Missing) else motion.value.threads
+    if isinstance(thread, Missing) or isinstance(clocks, Missing) or thread.value is None:
+        return Unread("whether it polls for requests")
+    return cannot_be_a_poll(clocks.value[thread.value.tid], case)
+
+
 def _culprits(case: Case) -> tuple[Culprit, ...]:
     thread = spinning_thread(case.patient)
     if isinstance(thread, Missing) or thread.value is None:
@@ -129,7 +169,7 @@ HYPOTHESIS = Hypothesis(
     name="python-busy-loop",
     verdict="busy-wait",
     suspects=signs.each_mover,
-    essential=(_burns, signs.nothing_progresses, _stays_in_one_function, signs.readings_are_steady),
+    essential=(_burns, signs.nothing_progresses, _stays_in_one_function, _is_no_poll, signs.readings_are_steady),
     supporting=(_holds_the_gil, signs.log_is_silent_too_long),
     excluding=(polls_for_requests, is_in("import", "compile"), signs.nobody_died),
     headline=_headline,
