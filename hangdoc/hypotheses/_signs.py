@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hangdoc.criteria import Absent, Case, Outcome, Present, Sign, Unread
-from hangdoc.features.activity import Activity, activity, work
+from hangdoc.features.activity import SPIN_DEMAND_RATIO, Activity, activity, work
 from hangdoc.features.dumps import ThreadHistory
 from hangdoc.features.features import Features, Member, is_tracker
 from hangdoc.features.frames import is_file
@@ -122,12 +122,16 @@ def nothing_progresses(case: Case) -> Outcome:
             return Absent(f"{name_of(member.process)} {evidence}")
         if isinstance(member.flow.value.io_bytes, Missing):
             unread = Unread.of(member.flow.value.io_bytes, f"reads and writes of {name_of(member.process)}")
-    if (outcome := _log_moves(features)) is not None:
-        return outcome
-    if unread is None:
-        unread = _gpu_work_unread(features)
-    return unread or Present(
-        f"nothing moved in {features.window.seconds:.0f} s: no reads, writes, page faults, memory or log lines"
+    for outcome in (_log_moves(features), _child_at_work(features)):
+        if isinstance(outcome, Absent):
+            return outcome
+        unread = unread or outcome
+    return (
+        unread
+        or _gpu_work_unread(features)
+        or Present(
+            f"nothing moved in {features.window.seconds:.0f} s: no reads, writes, page faults, memory or log lines"
+        )
     )
 
 
@@ -140,7 +144,26 @@ def _who_may_work(features: Features) -> tuple[Member, ...]:
     )
 
 
-def _log_moves(features: Features) -> Outcome | None:
+CHILD_DEMAND_RATIO = SPIN_DEMAND_RATIO / 2
+"""Share of a core from which a compiler or another child counts as at work: one that runs uses nearly all of one, an
+idle one nothing."""
+
+
+def _child_at_work(features: Features) -> Absent | Unread | None:
+    """Look for compilers and other children that are busy: whoever waits for one of them is not hung."""
+    movers = {member.key for member in features.movers}
+    unread: Unread | None = None
+    for member in features.members.values():
+        if member.key in movers or member.process.role not in {"compiler", "other"} or is_tracker(member.process):
+            continue
+        if isinstance(member.motion, Missing) or isinstance(member.motion.value.demand_ratio, Missing):
+            unread = Unread(f"whether {name_of(member.process)} is at work")
+        elif member.motion.value.demand_ratio.value >= CHILD_DEMAND_RATIO:
+            return Absent(f"{name_of(member.process)} is at work")
+    return unread
+
+
+def _log_moves(features: Features) -> Absent | None:
     if isinstance(features.log, Missing):
         return None  # output to a pipe or terminal has no size; the members' own writes are in their counters
     fresh = [event for event in features.log.value.fresh if event.kind in {"milestone", "batch", "progress"}]

@@ -57,6 +57,45 @@ def idles_in_known_ways(features: Features) -> bool:
     return features.launch.engine in {"sglang", "vllm"}
 
 
+def nobody_left_to_release(case: Case) -> Outcome:
+    """No thread of the process is left that could release the lock, and idling does not look like this.
+
+    Rule: a lock that processes do not share can only be released by a thread of its own process. In an engine whose
+    idle loops are known, every Python thread has to wait without a timeout, or exist only to wait. Elsewhere every
+    thread has to, native ones too, and the main thread has to wait for a plain lock: pools and servers without work
+    wait in queues, conditions, futures and joins. Fails when native code releases it from a thread that has never run
+    Python, and for a main thread whose signal handlers release it.
+    """
+    if not idles_in_known_ways(case.features):
+        return _deadlocked_for_sure(case)
+    threads = worker_threads(case.patient)
+    if isinstance(threads, Missing):
+        return Unread.of(threads, "the other threads of the process")
+    for thread in threads.value:
+        wait = waiting(case.patient, thread.tid)
+        if isinstance(wait, Missing):
+            return Unread.of(wait, f"what thread {thread.tid} waits in")
+        if wait.value is None or not wait.value.is_parked:
+            return Unread(f"thread {thread.tid} ({signs.where(thread)}) might still release it")
+    return Present(
+        f"all {len(threads.value)} working threads of the process wait without a timeout: none can release it"
+    )
+
+
+def _deadlocked_for_sure(case: Case) -> Outcome:
+    main, name = case.patient.main, signs.name_of(case.patient.process)
+    parked = every_other_thread_is_parked(case.patient)
+    if isinstance(main, Missing):
+        return Unread.of(main, f"stack of {name}")
+    if isinstance(parked, Missing):
+        return Unread.of(parked, f"what every thread of {name} waits in")
+    if not parked.value:
+        return Unread(f"a thread of {name}, or another process, might still release it")
+    if main.value.leaf is None or signs.is_plumbing(main.value.leaf):
+        return Unread(f"{name} may have nothing to do: {signs.where(main.value)}")
+    return Present(f"every thread of {name} waits without a timeout, its main thread for a lock: none can release it")
+
+
 def stack_of(member: Member, tid: int) -> ThreadHistory | None:
     """Return a thread's stacks, if they were taken."""
     return member.dumps.value.threads.get(tid) if isinstance(member.dumps, Known) else None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
-from hangdoc.features.activity import activity
+from hangdoc.features.activity import activity, waiting
 from hangdoc.features.features import Member
 from hangdoc.features.frames import is_file
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses._waits import nobody_left_to_release, worker_threads
 from hangdoc.model.diagnosis import Culprit, Wait, WaitEnd
 from hangdoc.model.reading import Known, Missing
 
@@ -52,6 +53,25 @@ def _stands_still(case: Case) -> Outcome:
     return Unread(f"{sentence}: it may be on its way") if done.value == "stirs" else Absent(sentence)
 
 
+_OWN_WAITS = frozenset({"futex", "sleep"})
+"""Waits that nobody outside the process can end; a rank that waits for a disk, a peer or a child may only be slow."""
+
+
+def _waits_for_nothing_outside(case: Case) -> Outcome:
+    """Every working thread of the rank outside sleeps or waits for a lock: no disk, network or child is awaited."""
+    name = signs.name_of(case.patient.process)
+    threads = worker_threads(case.patient)
+    if isinstance(threads, Missing):
+        return Unread.of(threads, f"threads of {name}")
+    for thread in threads.value:
+        wait = waiting(case.patient, thread.tid)
+        if isinstance(wait, Missing):
+            return Unread.of(wait, f"what thread {thread.tid} of {name} waits in")
+        if wait.value is None or wait.value.call not in _OWN_WAITS:
+            return Unread(f"whether thread {thread.tid} of {name} waits for something slow: {signs.where(thread)}")
+    return Present(f"no thread of {name} waits for a disk, a peer or a child")
+
+
 def _names(members: tuple[Member, ...]) -> str:
     return ", ".join(signs.name_of(member.process) for member in members)
 
@@ -94,10 +114,11 @@ HYPOTHESIS = Hypothesis(
             lambda main: not main.ever_does("collective", "rendezvous"), "is outside any collective", "is in one too"
         ),
         _stands_still,
+        signs.positive_or_patience(_waits_for_nothing_outside),
         signs.nothing_progresses,
         signs.readings_are_steady,
     ),
-    supporting=(_peers_wait_in_collective, signs.log_is_silent_too_long),
+    supporting=(_peers_wait_in_collective, nobody_left_to_release, signs.log_is_silent_too_long),
     excluding=(signs.nobody_died,),
     headline=lambda case: (
         f"{_names(_waiters(case))} waits in a collective for {signs.name_of(case.patient.process)}, which never came."

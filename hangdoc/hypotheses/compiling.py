@@ -6,6 +6,7 @@ from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import SPIN_DEMAND_RATIO, activity
 from hangdoc.features.features import Member
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.model.process import Process
 from hangdoc.model.reading import Known, Missing
 
 BUSY_COMPILERS_RATIO = SPIN_DEMAND_RATIO / 2
@@ -43,7 +44,7 @@ def _asks_for_a_compile(case: Case) -> Outcome:
     if main.value.last.meaning.does("compile"):
         return Present(f"{name} is inside a build: {signs.where(main.value)}")
     done = activity(case.patient)
-    if isinstance(done, Known) and done.value in {"still", "stirs"} and _own_compilers_run(case):
+    if isinstance(done, Known) and done.value != "spins" and _own_compilers_run(case):
         return Present(f"{name} waits while a compiler that it started runs")
     return Absent(f"{name} is not inside a build")
 
@@ -52,9 +53,19 @@ def _own_compilers_run(case: Case) -> bool:
     return any(
         demand >= BUSY_COMPILERS_RATIO
         for member in case.features.members.values()
-        if member.process.role == "compiler" and member.process.ppid == case.patient.key.pid
+        if member.process.role == "compiler" and _is_below(member.process, case)
         if (demand := _demand(member)) is not None
     )
+
+
+def _is_below(process: Process, case: Case) -> bool:
+    """Tell whether the suspect started a process, or what started it: a build tool starts a driver, that a compiler."""
+    parents = {member.key.pid: member.process.ppid for member in case.features.members.values()}
+    above, passed = process.ppid, {process.key.pid}
+    while above != case.patient.key.pid and above in parents and above not in passed:
+        passed.add(above)
+        above = parents[above]
+    return above == case.patient.key.pid
 
 
 def _demand(member: Member) -> float | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import activity
+from hangdoc.features.features import Member
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses._waits import worker_threads
 from hangdoc.model.reading import Missing
 
 
@@ -14,10 +16,30 @@ def _moves(case: Case) -> Outcome:
     name = signs.name_of(case.patient.process)
     if isinstance(done, Missing):
         return Unread.of(done, f"what {name} does")
-    if done.value == "spins":
-        return Unread(f"{name} {signs.describe(done.value)}: computing in place and a loop look alike")
     sentence = f"{name} {signs.describe(done.value)}"
+    if done.value == "spins":
+        return Unread(f"{sentence}: computing in place and a loop look alike")
+    if done.value == "stirs" and not _stirs_in_its_own_code(case.patient):
+        return Unread(f"{sentence}: it may only look again and again whether it can go on")
     return Absent(sentence) if done.value == "still" else Present(sentence)
+
+
+_LOOKS_AGAIN = frozenset({"lock", "queue", "future", "file-lock", "rendezvous", "collective", "parent-wait"})
+"""Waits that wake to look again, in a hung process too."""
+
+
+def _stirs_in_its_own_code(member: Member) -> bool:
+    """Tell whether a thread that wakes does so in the loader, and not in a library's wait with a timeout."""
+    threads = worker_threads(member)
+    if isinstance(threads, Missing) or isinstance(member.motion, Missing):
+        return False
+    clocks = member.motion.value.threads
+    return not isinstance(clocks, Missing) and any(
+        thread.tid in clocks.value
+        and not clocks.value[thread.tid].is_still
+        and not _LOOKS_AGAIN.intersection(thread.last.meaning.activities[:1])
+        for thread in threads.value
+    )
 
 
 def _bar_advances(case: Case) -> Outcome:

@@ -17,9 +17,20 @@ def _died_or_raised(case: Case) -> Outcome:
         return Present(f"{', '.join(signs.name_of(process) for process in dead)} is dead")
     logged = _in_log(case)
     if isinstance(logged, Present):
-        return logged
+        return _unless_it_goes_on(case, logged)
     alive = signs.nobody_died(case)
     return alive if isinstance(alive, Unread) else logged
+
+
+def _unless_it_goes_on(case: Case, logged: Present) -> Outcome:
+    """A failure that the log names was survived when every rank still goes round its event loop."""
+    for member in case.features.movers:
+        done = activity(member)
+        if isinstance(member.main, Missing) or isinstance(done, Missing):
+            return Unread(f"{logged.because}, but not known is whether {signs.name_of(member.process)} goes on")
+        if not member.main.value.always_does("event-loop", "idle-poll") or done.value == "still":
+            return logged
+    return Absent(f"{logged.because}, and every rank goes on all the same")
 
 
 def _others_wait(case: Case) -> Outcome:

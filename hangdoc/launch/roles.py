@@ -26,7 +26,7 @@ class Setting:
 def describe(entry: Entry, because: str, setting: Setting) -> Process:
     """Make the record of a member."""
     role, rank = _role(entry, setting), dict(entry.sighting.rank)
-    if role == "scheduler" and setting.engine == "sglang" and setting.settings.get("tp_size") == "1" and entry.argv:
+    if role == "scheduler" and setting.engine == "sglang" and setting.settings.get("tp_size") == "1":
         # Its title names only the dimensions that are larger than 1.
         rank.setdefault("tp", 0)
     if role == "worker" and setting.engine == "torchrun":

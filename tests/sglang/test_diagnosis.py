@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import signal
 import subprocess
 import sys
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +19,10 @@ from tests.sglang.cases import on
 from tests.sglang.launches import Launch
 from tests.sglang.scenarios import CHILD_IMPORTS, LAUNCHER_IMPORTS
 
-HANGDOC = (sys.executable, "-m", "hangdoc.cli.main")
+HANGDOC = (str(Path(sys.executable).with_name("hangdoc")),)
 LIMIT_S = 180.0  # only a safety net: an observation takes 5 to 30 s
+GOLDEN_VARIABLE = "HANGDOC_RECORD_GOLDEN"
+"""A directory: what the tests record is kept there, each trace with what was said of it (see tests/golden)."""
 CODES = {"busy-wait": 1, "blocked": 1, "crashed": 1, "slow-start": 0, "healthy": 0}
 
 
@@ -48,6 +54,7 @@ SICK = {
     "slow-sleep@0.5.8": Truth("slow-start", "weight-load", ("tp", 0)),
 }
 IDLE = Truth("healthy", "ready")
+SERVING = Truth("healthy", "serving")
 
 
 def watch(pid: int, trace: Path) -> tuple[dict[str, object], int]:
@@ -87,7 +94,8 @@ def check_twin(document: dict[str, object], trace: Path) -> None:
     for key in ("verdict", "grade", "phase", "waits"):
         assert twin[key] == document[key], key
     assert [finding["grade"] for finding in twin["hypotheses"]] == [  # type: ignore[attr-defined,index]
-        finding["grade"] for finding in document["hypotheses"]  # type: ignore[attr-defined]
+        finding["grade"]
+        for finding in document["hypotheses"]  # type: ignore[attr-defined]
     ]
 
 
@@ -102,6 +110,32 @@ def check_undisturbed(launch: Launch, before: Iterable[int]) -> None:
         assert status["TracerPid"] == "0", f"pid {pid} is still traced"
 
 
+def expectation(document: dict[str, object]) -> str:
+    """Return what a replay of this document's trace has to say again, in TOML."""
+    lines = [f"{key} = {json.dumps(document[key])}" for key in ("verdict", "grade", "phase")]
+    culprits = document["culprits"]
+    assert isinstance(culprits, list)
+    ranks = [", ".join(f"{axis} = {number}" for axis, number in culprit["rank"].items()) for culprit in culprits]
+    told = [
+        f"{{ role = {json.dumps(culprit['role'])}, rank = {{ {rank} }} }}"
+        for culprit, rank in zip(culprits, ranks, strict=True)
+    ]
+    return "\n".join([*lines, f"culprits = [{', '.join(told)}]", ""])
+
+
+@pytest.fixture
+def twin(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """The file for the recorded twin; kept, with what a replay of it says, where the variable names a directory."""
+    keep = os.environ.get(GOLDEN_VARIABLE)
+    name = re.sub(r"^test_(?:sick|healthy)_?|_of_the$", "", request.node.originalname).replace("_", "-")
+    case = request.node.callspec.params["started"]
+    stem = "-".join(part for part in (case, name) if part)
+    trace = (Path(keep) if keep else tmp_path) / f"{stem}.hangtrace"
+    yield trace
+    if keep and trace.exists():
+        (Path(keep) / f"{stem}.expect.toml").write_text(expectation(replayed(trace)))
+
+
 def examine(launch: Launch, pid: int, truth: Truth, trace: Path) -> None:
     before = launch.members()
     document, code = watch(pid, trace)
@@ -111,42 +145,70 @@ def examine(launch: Launch, pid: int, truth: Truth, trace: Path) -> None:
     check_twin(document, trace)
 
 
-@pytest.mark.parametrize("from_member", ["launcher"])
 @on(*SICK)
-def test_sick(launch: Launch, from_member: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_sick(launch: Launch, request: pytest.FixtureRequest, twin: Path) -> None:
     """An ill launch gets its verdict, its phase and its culprit, and stays as it was."""
-    case = request.node.callspec.params["started"]
-    examine(launch, launch.pid, SICK[case], tmp_path / "twin.hangtrace")
+    examine(launch, launch.pid, SICK[request.node.callspec.params["started"]], twin)
+
+
+def importing(document: dict[str, object]) -> None:
+    assert (document["verdict"], document["phase"]) == ("slow-start", "launch"), json.dumps(document, indent=1)
+    assert document["grade"] in {"likely", "confirmed"}
 
 
 @on("healthy-tp1", "healthy-tp1@0.5.8")
-def test_imports_of_the_launcher(started: Launch, tmp_path: Path) -> None:
+def test_launcher_imports(started: Launch, twin: Path) -> None:
     """A launcher that imports its modules at 100 % CPU is a slow start, not a busy-wait."""
     started.wait_for(LAUNCHER_IMPORTS)
-    document, code = watch(started.pid, tmp_path / "twin.hangtrace")
-    check(document, Truth("slow-start", "launch", None) if document["culprits"] == [] else _importing(document))
+    document, code = watch(started.pid, twin)
+    importing(document)
     assert code == 0
 
 
-def _importing(document: dict[str, object]) -> Truth:
-    culprits = document["culprits"]
-    assert isinstance(culprits, list)
-    rank = culprits[0]["rank"]
-    return Truth("slow-start", "launch", next(iter(rank.items()), ("tp", None)))  # type: ignore[arg-type]
-
-
 @on("healthy-tp1", "healthy-tp1@0.5.8")
-def test_imports_of_the_children(started: Launch, tmp_path: Path) -> None:
+def test_children_import(started: Launch, twin: Path) -> None:
     """Children that import at 100 % CPU, holding the GIL, are a slow start, before they have a name or a rank."""
     started.wait_for(CHILD_IMPORTS)
-    document, code = watch(started.pid, tmp_path / "twin.hangtrace")
-    check(document, _importing(document))
+    document, code = watch(started.pid, twin)
+    importing(document)
     assert code == 0
 
 
 @on("healthy-tp1", "healthy-tp2", "healthy-tp1@0.5.8")
-def test_healthy_idle(launch: Launch, tmp_path: Path) -> None:
-    """A healthy idle server that polls at 100 % is healthy, from any member's pid, and still answers afterwards."""
-    scheduler = launch.scheduler_pids()[0]
-    examine(launch, scheduler, IDLE, tmp_path / "twin.hangtrace")
+def test_healthy_idle(launch: Launch, twin: Path) -> None:
+    """A healthy idle server that polls at 100 % is healthy, found from a scheduler's pid, and still answers."""
+    examine(launch, launch.scheduler_pids()[0], IDLE, twin)
     assert launch.generate()["text"] is not None
+
+
+@on("healthy-tp1", "healthy-tp2")
+def test_healthy_serving(launch: Launch, twin: Path) -> None:
+    """A server that works on requests is healthy and serving, and answers each of them."""
+    enough = threading.Event()
+    answers: list[dict[str, object]] = []
+
+    def ask() -> None:
+        while not enough.is_set():
+            answers.append(launch.generate(tokens=200))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        launch.wait_for(r"Decode batch")
+        examine(launch, launch.pid, SERVING, twin)
+    finally:
+        enough.set()
+        asking.join()
+    assert answers
+    assert all(answer["text"] is not None for answer in answers)
+
+
+@on("healthy-tp1@0.5.8")
+def test_killed_scheduler(launch: Launch, twin: Path) -> None:
+    """A launch of 0.5.8 whose scheduler was killed keeps its zombie and goes on waiting: crashed, and the dead named."""
+    victim = launch.scheduler_pids()[0]
+    os.kill(victim, signal.SIGKILL)
+    document, code = watch(launch.pid, twin)
+    check(document, Truth("crashed", "ready", ("tp", 0)))
+    assert code == CODES["crashed"]
+    check_twin(document, twin)
