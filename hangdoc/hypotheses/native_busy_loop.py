@@ -55,7 +55,7 @@ def _loops_over_system_calls(case: Case) -> Outcome:
         return Present(f"it waits and returns {switches.value:,.0f} times a second")
     if isinstance(system, Known) and system.value >= SYSTEM_RATIO:
         return Present(f"{system.value:.0%} of its CPU time goes into system calls that move no data")
-    return Unread("native computation, a long call and a native spin look the same from outside (see --native)")
+    return Unread("native computation, a long call and a native spin look the same from outside")
 
 
 def _is_no_poll(case: Case) -> Outcome:
@@ -96,6 +96,6 @@ HYPOTHESIS = Hypothesis(
     excluding=(polls_for_requests, is_in("import", "compile"), signs.nobody_died),
     headline=lambda case: f"{signs.name_of(case.patient.process)} spins outside Python and gets nowhere.",
     culprits=_culprits,
-    action="Take native stacks once with --native; compare the leaf with the playbook's table.",
+    action="Take one native stack: py-spy dump --native --pid PID, which stops the process for a moment; see the playbook.",
     playbook="native-busy-loop",
 )

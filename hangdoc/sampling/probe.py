@@ -18,13 +18,12 @@ class Context:
     """What a probe may use.
 
     proc: the root of the proc file system (a directory of recorded files in tests);
-    intern: takes a stack, returns its number in the trace's table; native: the user asked for native stacks.
+    intern: takes a stack, returns its number in the trace's table.
     """
 
     launch: Launch
     intern: Callable[[Stack], int]
     proc: Path = Path("/proc")
-    native: bool = False
 
 
 @dataclass(frozen=True)
