@@ -96,6 +96,6 @@ HYPOTHESIS = Hypothesis(
     excluding=(polls_for_requests, is_in("import", "compile"), signs.nobody_died),
     headline=lambda case: f"{signs.name_of(case.patient.process)} spins outside Python and gets nowhere.",
     culprits=_culprits,
-    action="Take one native stack: py-spy dump --native --pid PID, which stops the process for a moment; see the playbook.",
+    action="Take one native stack (py-spy dump --native --pid PID: stops it for a moment); see the playbook.",
     playbook="native-busy-loop",
 )
