@@ -1,6 +1,6 @@
 """What a sweep over 10 processes with 200 threads each costs: hangdoc, psutil, a bare C loop; one run, one table.
 
-Run it with `python benchmarks/snapshot.py`; --quick takes fewer rounds and asserts nothing different.
+Run it with `python benchmarks/snapshot.py`.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def own_share(processes: tuple[Process, ...], seconds: int) -> None:
 
 
 def watch_once(pid: int) -> None:
-    command = [sys.executable, "-m", "hangdoc", "watch", str(pid), "--once", "--json"]
+    command = [str(Path(sys.executable).with_name("hangdoc")), "watch", str(pid), "--once", "--json"]
     begun_s = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     wall_s = time.monotonic() - begun_s

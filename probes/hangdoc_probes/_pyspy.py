@@ -124,6 +124,7 @@ class Dumps:
             self._end(self._running.pop())
 
     def _start(self, pid: int) -> Dump:
+        stopped_before = self._is_stopped(pid)
         output, complaint = os.memfd_create("stacks"), os.memfd_create("complaint")
         child = subprocess.Popen(
             [str(self._program), "dump", "--json", "--nonblocking", "--pid", str(pid)],
@@ -133,7 +134,7 @@ class Dumps:
             process_group=0,  # a Ctrl-C for hangdoc must not look like a failed dump
         )
         deadline_s = time.monotonic() + DEADLINE_S
-        return Dump(pid, self._is_stopped(pid), deadline_s, child, output, complaint)
+        return Dump(pid, stopped_before, deadline_s, child, output, complaint)
 
     def _ended(self) -> Iterator[Outcome]:
         poll = select.poll()
@@ -156,6 +157,10 @@ class Dumps:
         if dump.ended(KILLED_S):
             self.cpu_s += dump.reap()
         dump.close()
+        self._let_go_on(dump)
+
+    def _let_go_on(self, dump: Dump) -> None:
+        # A tool that was killed while it stopped its target leaves it stopped. None of these dumps stops one: a net.
         if not dump.stopped_before and self._is_stopped(dump.pid):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(dump.pid, signal.SIGCONT)
@@ -164,6 +169,8 @@ class Dumps:
         self.cpu_s += dump.reap()
         output, complaint = _content(dump.output), _content(dump.complaint)
         dump.close()
+        if dump.child.returncode < 0:
+            self._let_go_on(dump)
         return Outcome(dump.pid, dump.child.returncode, output, complaint.decode("utf-8", "replace"))
 
 

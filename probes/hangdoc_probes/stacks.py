@@ -126,7 +126,7 @@ class StacksSession:
 
     def _reading(self, outcome: _pyspy.Outcome) -> Reading[Payload]:
         if outcome.timed_out:
-            return Missing(NAME, "timeout", f"py-spy took longer than {_pyspy.DEADLINE_S:.0f} s and was killed")
+            return Missing(NAME, "timeout", f"py-spy took longer than {_pyspy.DEADLINE_S:g} s and was killed")
         if outcome.status == -signal.SIGKILL:
             return Missing(NAME, "not-taken", "py-spy was killed: the observation ended first, or memory ran out")
         if outcome.status != 0:
