@@ -1,0 +1,227 @@
+"""Patients that burn CPU: in vain, and with something to show for it."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import select
+import subprocess
+import time
+import zlib
+from pathlib import Path
+
+from tests.patients.stage import Stage, patient
+
+SPINNER = r"""
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (count != 3 || getppid() != atoi(words[1])) return 1;
+    dprintf(atoi(words[2]), "rank1 %d\n", getpid());
+    for (;;) sched_yield();
+}
+"""
+
+
+def count_for_ever(flag: list[int]) -> int:
+    polls = 0
+    while not flag[0]:
+        polls += 1
+        layer = polls % 7
+        if layer > 7:
+            flag[0] = 1
+    return polls
+
+
+@patient("busy-wait", culprit="rank1")
+def python_loop(stage: Stage) -> None:
+    """Rank 1 goes round a loop whose condition cannot come true; rank 0 waits for it."""
+
+    def rank(stage: Stage) -> None:
+        stage.arrive("rank1")
+        count_for_ever([0])
+
+    stage.two_ranks(rank)
+
+
+@patient("busy-wait", culprit="rank1", companion="burners")
+def python_loop_on_a_full_machine(stage: Stage) -> None:
+    """The same while every core is busy with something else, so that the loop gets half of one."""
+    python_loop(stage)
+
+
+@patient("busy-wait", "undetermined", culprit="rank1")
+def loop_of_one_line(stage: Stage) -> None:
+    """Rank 1 loops in a single line, which looks like one long native call."""
+
+    def rank(stage: Stage) -> None:
+        flag = [0]
+        stage.arrive("rank1")
+        while not flag[0]:
+            pass
+
+    stage.two_ranks(rank)
+
+
+@patient("slow-start", "undetermined")
+def python_worker(stage: Stage) -> None:
+    """Rank 1 runs plain Python, reads and allocates."""
+
+    def rank(stage: Stage) -> None:
+        stage.arrive("rank1")
+        while True:
+            with Path("/dev/urandom").open("rb") as source:
+                table = {number: str(number) for number in source.read(50_000)}
+            [bytearray(1 << 16) for _ in range(64)]
+            sorted(table, key=hash)
+
+    stage.two_ranks(rank)
+
+
+def walk(depth: int) -> int:
+    return 1 if depth == 0 else walk(depth - 1) + walk(depth - 1)
+
+
+@patient("slow-start", "undetermined", "healthy")
+def python_recursion(stage: Stage) -> None:
+    """Rank 1 computes through deep calls and shows nothing outside."""
+
+    def rank(stage: Stage) -> None:
+        stage.arrive("rank1")
+        while True:
+            walk(22)
+
+    stage.two_ranks(rank)
+
+
+@patient("busy-wait", culprit="rank1")
+def yields_for_ever(stage: Stage) -> None:
+    """Rank 1 yields its core again and again for a flag in memory that nobody sets."""
+
+    def rank(stage: Stage) -> None:
+        stage.arrive("rank1")
+        while True:
+            os.sched_yield()
+
+    stage.two_ranks_in_memory(rank)
+
+
+@patient("busy-wait", culprit="rank1")
+def sleeps_zero(stage: Stage) -> None:
+    """Rank 1 sleeps for no time at all, thousands of times a second."""
+
+    def rank(stage: Stage) -> None:
+        stage.arrive("rank1")
+        while True:
+            time.sleep(0)
+
+    stage.two_ranks_in_memory(rank)
+
+
+@patient("busy-wait", "undetermined", culprit="rank1", needs="cc")
+def native_program_yields(stage: Stage) -> None:
+    """Rank 1 is no Python at all: a C program that yields for ever."""
+    source, program = f"{stage.folder}/spin.c", f"{stage.folder}/rank"
+    with Path(source).open("w") as file:
+        file.write(SPINNER)
+    subprocess.run(["cc", "-O1", "-o", program, source], check=True)
+
+    def rank(stage: Stage) -> None:
+        os.set_inheritable(stage.ready, True)
+        os.execv(program, [program, str(os.getppid()), str(stage.ready)])
+
+    stage.two_ranks(rank)
+
+
+@patient("slow-start", "undetermined", "healthy")
+def native_computation(stage: Stage) -> None:
+    """Rank 1 is in a long native call without the interpreter lock, and shows nothing outside."""
+
+    def rank(stage: Stage) -> None:
+        stage.arrive("rank1")
+        while True:
+            hashlib.pbkdf2_hmac("sha256", b"key", b"salt", 20_000_000)
+
+    stage.two_ranks(rank)
+
+
+@patient("slow-start", "undetermined", "healthy")
+def native_computation_that_writes(stage: Stage) -> None:
+    """Rank 1 compresses without the interpreter lock, and writes what comes out."""
+
+    def rank(stage: Stage) -> None:
+        text = os.urandom(1 << 20)
+        stage.arrive("rank1")
+        with Path(f"{stage.folder}/out").open("wb", buffering=0) as out:
+            while True:
+                out.write(zlib.compress(text, 9)[: 1 << 16])
+                out.seek(0)
+
+    stage.two_ranks(rank)
+
+
+@patient("undetermined", "healthy", "slow-start")
+def poll_with_a_heartbeat(stage: Stage) -> None:
+    """Rank 1 polls its socket without pause, as servers do, and writes a short line ten times a second."""
+
+    def rank(stage: Stage) -> None:
+        poller = select.poll()
+        poller.register(0, select.POLLIN)
+        due_s = 0.0
+        stage.arrive("rank1")
+        with Path(f"{stage.folder}/beat").open("wb", buffering=0) as beat:
+            while True:
+                poller.poll(0)
+                if time.monotonic() > due_s:
+                    beat.write(b"alive\n")
+                    due_s = time.monotonic() + 0.1
+
+    stage.two_ranks(rank)
+
+
+def poll_for_ever(listener: int) -> None:
+    poller = select.poll()
+    poller.register(listener, select.POLLIN)
+    idle = 0
+    while True:
+        ready = poller.poll(0)
+        if ready:
+            os.read(listener, 4096)
+        idle += 1
+
+
+@patient("undetermined", "healthy")
+def poll_without_a_request(stage: Stage) -> None:
+    """Rank 1 polls its requests without pause; there are none; rank 0 waits for work from it."""
+    word = stage.waiting_rank()
+
+    def rank() -> None:
+        stage.arrive("rank1")
+        poll_for_ever(word.fileno())
+
+    stage.fork(rank)
+    word.close()
+    stage.wait()
+
+
+@patient("undetermined", "healthy")
+def native_poll_without_a_request(stage: Stage) -> None:
+    """The same in native code: poll(2) with no time to wait, on a socket from which requests come."""
+    word = stage.waiting_rank()
+
+    def rank() -> None:
+        library = ctypes.CDLL(None)
+        entry = ctypes.create_string_buffer(word.fileno().to_bytes(4, "little") + b"\1\0\0\0")
+        stage.arrive("rank1")
+        while True:
+            library.poll(entry, 1, 0)
+
+    stage.fork(rank)
+    word.close()
+    stage.wait()

@@ -1,0 +1,159 @@
+"""What a patient is made of: processes that die with their parent, a word from each once it is ill, and the truth."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+HANGS = frozenset({"busy-wait", "blocked", "hung", "crashed"})
+PARENT_DEATH_SIGNAL, ALLOW_TRACER, ANY_TRACER = 1, 0x59616D61, ctypes.c_ulong(-1)
+"""Numbers of prctl(2): PR_SET_PDEATHSIG, PR_SET_PTRACER (for Yama), PR_SET_PTRACER_ANY."""
+
+SEVERAL_S = 0.05
+"""Pace of a patient that gets on slowly: what makes it slow, never a wait for somebody."""
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What may be said of a patient. culprit: the part that has to move, of whoever is named in a hang."""
+
+    accepted: frozenset[str]
+    culprit: str
+
+    @property
+    def forbidden(self) -> frozenset[str]:
+        """What would be worse than wrong: a hang that is none, or peace where there is none."""
+        return (HANGS | {"healthy", "slow-start"}) - self.accepted if self.accepted & HANGS else HANGS
+
+
+@dataclass(frozen=True)
+class Patient:
+    """A small launch and its truth. parts: those that say so when they are ill; needs: a program it cannot do without.
+
+    companion: "slow-reader" drains its output slowly from outside the launch, "burners" keep every core busy.
+    """
+
+    name: str
+    act: Callable[[Stage], None]
+    truth: Truth
+    parts: tuple[str, ...]
+    needs: str
+    companion: str
+
+
+PATIENTS: dict[str, Patient] = {}
+
+
+def patient(
+    *accepted: str,
+    parts: tuple[str, ...] = ("launcher", "rank0", "rank1"),
+    culprit: str = "",
+    needs: str = "",
+    companion: str = "",
+) -> Callable[[Callable[[Stage], None]], Callable[[Stage], None]]:
+    """Enter a function as a patient of its name; it runs in the launcher."""
+
+    def enter(act: Callable[[Stage], None]) -> Callable[[Stage], None]:
+        name = act.__name__.replace("_", "-")
+        PATIENTS[name] = Patient(name, act, Truth(frozenset(accepted), culprit), parts, needs, companion)
+        return act
+
+    return enter
+
+
+def tie_to_parent(parent: int) -> None:
+    """Die with the parent, whatever kills it."""
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+    prctl(ALLOW_TRACER, ANY_TRACER, 0, 0, 0)
+    if os.getppid() != parent:  # it died before the first line above
+        os._exit(1)
+
+
+@dataclass
+class Stage:
+    """The launcher's view of its launch. ready: the pipe on which parts say that they are ill; folder: of its own."""
+
+    ready: int
+    folder: str
+    children: list[int] = field(default_factory=list)
+
+    def arrive(self, name: str, pid: int | None = None) -> None:
+        """Say that a part has come to where it will stay."""
+        os.write(self.ready, f"{name} {pid or os.getpid()}\n".encode())
+
+    def fork(self, act: Callable[..., object], *arguments: object) -> int:
+        """Start a part, a process of its own, that does one thing."""
+        parent = os.getpid()
+        pid = os.fork()
+        if pid:
+            self.children.append(pid)
+            return pid
+        tie_to_parent(parent)
+        try:
+            act(*arguments)
+        finally:
+            os._exit(0)
+
+    def wait(self) -> None:
+        """Be a launcher that waits for its first rank, and reaps nobody else before."""
+        self.arrive("launcher")
+        for child in self.children:
+            os.waitpid(child, 0)
+
+    def waiting_rank(self) -> socket.socket:
+        """Start a rank 0 that waits on a socket for a word of rank 1; return rank 1's end."""
+        ours, theirs = socket.socketpair()
+
+        def wait_for_rank_one() -> None:
+            theirs.close()
+            self.arrive("rank0")
+            ours.recv(1)
+
+        self.fork(wait_for_rank_one)
+        ours.close()
+        return theirs
+
+    def two_ranks_in_memory(self, rank_one: Callable[[Stage], object]) -> None:
+        """The same, but rank 1 has nothing open on which anybody could speak to it: only a pipe to write to."""
+        reading, writing = os.pipe()
+
+        def wait_for_rank_one() -> None:
+            os.close(writing)
+            self.arrive("rank0")
+            os.read(reading, 1)
+
+        self.fork(wait_for_rank_one)
+        os.close(reading)
+        self.fork(rank_one, self)
+        os.close(writing)
+        self.wait()
+
+    def two_ranks(self, rank_one: Callable[[Stage], object]) -> None:
+        """Be a launcher whose rank 0 waits for rank 1, which falls ill."""
+        word = self.waiting_rank()
+        self.fork(rank_one, self)
+        word.close()
+        self.wait()
+
+
+def get_on() -> NoReturn:
+    """Be alive for ever, at a slow and steady pace."""
+    with Path("/dev/zero").open("rb", buffering=0) as source:
+        while True:
+            source.read(1 << 16)
+            time.sleep(SEVERAL_S)
+
+
+def say(text: str) -> None:
+    """Write a line of log."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()

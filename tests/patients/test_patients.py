@@ -1,0 +1,41 @@
+"""Real small launches with a known illness, or none: what hangdoc says of each, and what it must never say."""
+
+from __future__ import annotations
+
+import pytest
+
+from hangdoc.diagnosis import diagnose
+from tests.patients.stage import HANGS, PATIENTS
+from tests.patients.ward import Ward
+from tests.properties.test_missing_readings import check, groups_of, without
+
+SICK = sorted(name for name, patient in PATIENTS.items() if patient.truth.accepted & HANGS)
+WELL = sorted(set(PATIENTS) - set(SICK))
+
+
+@pytest.mark.parametrize("name", SICK)
+def test_illness(ward: Ward, name: str) -> None:
+    """A patient that hangs is called what it is, likely at least, and whoever has to move is named, alone."""
+    seen = ward.look(name)
+    truth = seen.patient.truth
+    assert seen.verdict in truth.accepted, seen.told()
+    if seen.verdict != "undetermined":
+        assert seen.document["grade"] in {"likely", "confirmed"}, seen.told()
+        assert seen.culprits == [truth.culprit], seen.told()
+
+
+@pytest.mark.parametrize("name", WELL)
+def test_no_false_hang(ward: Ward, name: str) -> None:
+    """A patient that idles, works, starts or will go on is never said to hang."""
+    seen = ward.look(name)
+    assert seen.verdict not in seen.patient.truth.forbidden, seen.told()
+    assert seen.verdict in seen.patient.truth.accepted, seen.told()
+
+
+@pytest.mark.parametrize("name", sorted(PATIENTS))
+def test_a_reading_less_makes_nothing_more_certain(ward: Ward, name: str) -> None:
+    """Without any one probe of any one process of a real patient no grade rises and no hang appears."""
+    trace = ward.look(name).trace
+    before = diagnose(trace, "trace")
+    for group in groups_of(trace):
+        check(before, diagnose(without(trace, frozenset({group})), "trace"), f"{group} of {name}")
