@@ -272,6 +272,8 @@ def positive_or_patience(positive: Sign) -> Sign:
             return patience
         return Unread(f"{outcome.because}; {patience.because}")
 
+    claim = (positive.__doc__ or "").partition("\n")[0]
+    sign.__doc__ = f"{claim} Or the silence outlasts the phase's patience."
     return sign
 
 
@@ -291,6 +293,7 @@ def does(*wanted: Activity) -> Sign:
         sentence = f"{name_of(case.patient.process)} {describe(done.value)}"
         return Present(sentence) if done.value in wanted else Absent(sentence)
 
+    sign.__doc__ = f"It {' or '.join(describe(one) for one in wanted)}."
     return sign
 
 
@@ -322,4 +325,5 @@ def main_thread(test: Callable[[ThreadHistory], bool], yes: str, no: str) -> Sig
         sentence = f"{name_of(case.patient.process)} {yes if test(main.value) else no}: {where(main.value)}"
         return Present(sentence) if test(main.value) else Absent(sentence)
 
+    sign.__doc__ = f"Its main thread {yes}."
     return sign

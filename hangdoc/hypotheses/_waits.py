@@ -121,6 +121,7 @@ def sits_in(what: str, *calls: Call) -> Sign:
             f"thread {tid} of {signs.name_of(case.patient.process)} waits {what}: {place(case.patient, tid)}"
         )
 
+    sign.__doc__ = f"A working thread of it waited {what} all the time."
     return sign
 
 

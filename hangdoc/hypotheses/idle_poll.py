@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import activity
-from hangdoc.features.features import Features
 from hangdoc.features.frames import bare_name
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.model.reading import Missing
@@ -36,9 +35,9 @@ def _the_loop_turns(case: Case) -> Outcome:
     return Present("the loop of every rank turns")
 
 
-def still_starting(features: Features) -> Outcome:
-    """Excluding: the launcher still waits for its ranks, or for the answer to its own warm-up request."""
-    for member in features.members.values():
+def still_starting(case: Case) -> Outcome:
+    """The launcher still waits for its ranks, or for the answer to its own warm-up request."""
+    for member in case.features.members.values():
         if member.process.role != "launcher":
             continue
         if isinstance(member.dumps, Missing):
@@ -66,7 +65,7 @@ HYPOTHESIS = Hypothesis(
     essential=(_every_rank_goes_round, _the_loop_turns),
     supporting=(_log_says_ready,),
     confirm_at=1,
-    excluding=(lambda case: still_starting(case.features), signs.nobody_died),
+    excluding=(still_starting, signs.nobody_died),
     headline="The server is ready and polls for requests; the core it burns doing so is normal.",
     action="Nothing to do. --sleep-on-idle stops the polling where the core is wanted.",
     playbook="healthy-idle-poll",

@@ -97,6 +97,7 @@ def is_in(*activities: str) -> Sign:
             return Present(f"the thread that burns CPU is in {' or '.join(activities)}: {signs.where(seen)}")
         return Absent(f"the thread that burns CPU is not in {' or '.join(activities)}")
 
+    sign.__doc__ = f"The thread that burns CPU is in {' or '.join(activities)}."
     return sign
 
 
