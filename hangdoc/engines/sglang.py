@@ -192,7 +192,7 @@ ENGINE = Engine(
     titles=TITLES,
     options=OPTIONS,
     log_prefix=re.compile(
-        r"^\[(?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d"
+        r"\[(?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d"
         r"(?: DP(?P<dp>\d+))?(?: PP(?P<pp>\d+))?(?: ATTN_CP\d+)?(?: MOE_DP\d+)?(?: TP(?P<tp>\d+))?"
         r"(?: EP(?P<ep>\d+))?(?: PP\d+)?\] "
     ),

@@ -127,7 +127,7 @@ def expectation(document: dict[str, object]) -> str:
 def twin(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     """The file for the recorded twin; kept, with what a replay of it says, where the variable names a directory."""
     keep = os.environ.get(GOLDEN_VARIABLE)
-    name = re.sub(r"^test_(?:sick|healthy)_?|_of_the$", "", request.node.originalname).replace("_", "-")
+    name = re.sub(r"^test_(?:sick|healthy)?_?", "", request.node.originalname).replace("_", "-")
     case = request.node.callspec.params["started"]
     stem = "-".join(part for part in (case, name) if part)
     trace = (Path(keep) if keep else tmp_path) / f"{stem}.hangtrace"

@@ -1,0 +1,92 @@
+"""Log bytes become events: prefixes, glued progress bars, escape sequences, lines of an earlier launch."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hangdoc.engines.sglang import ENGINE
+from hangdoc.logs.lines import events, read_line
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "phase", "rank"),
+    [
+        ("[12:00:01] Init nccl begin.", "rendezvous-begin", "rendezvous", {}),
+        ("[2026-11-29 12:00:01 TP1] Init torch distributed begin.", "rendezvous-begin", "rendezvous", {"tp": 1}),
+        ("[2026-11-29 12:00:01] Init parallel begin.", "rendezvous-begin", "rendezvous", {}),
+        ("[2026-11-29 12:00:01 DP1 TP3 EP3] Load weight begin. avail mem=21.31 GB", "load-weight-begin", "weight-load",
+         {"dp": 1, "tp": 3, "ep": 3}),
+        ("[2026-11-29 12:00:01] Load weight end. elapsed=0.12 s, type=X", "load-weight-end", "weight-load", {}),
+        ("[2026-11-29 12:00:01] KV Cache is allocated. #tokens: 4096", "kv-cache-allocated", "memory-pool", {}),
+        ("[2026-11-29 12:00:01] Capture cuda graph begin. This can take", "capture-begin", "graph-capture", {}),
+        ("[2026-11-29 12:00:01] Capture target decode CUDA graph begin. backend=full", "capture-begin",
+         "graph-capture", {}),
+        ("[2026-11-29 12:00:01] INFO:     Uvicorn running on http://127.0.0.1:30000", "http-listening", "warmup", {}),
+        ("[2026-11-29 12:00:01] The server is fired up and ready to roll!", "ready", "ready", {}),
+        ("[2026-11-29 12:00:01 TP0] Decode batch. #running-req: 1", "decode-batch", "unknown", {"tp": 0}),
+        ("[2026-11-29 12:00:01 TP0] Decode batch, #running-req: 1", "decode-batch", "unknown", {"tp": 0}),
+    ],
+)  # fmt: skip
+def test_wordings_of_all_versions(line: str, name: str, phase: str, rank: dict[str, int]) -> None:
+    """Old and new wordings of a milestone are the same event, with the phase it opens and the rank that wrote it."""
+    event = read_line(line, ENGINE)
+    assert event is not None
+    assert (event.name, event.phase, event.rank) == (name, phase, rank)
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("[2026-11-29 12:00:01 TP1] Scheduler hit an exception: Traceback", "Scheduler hit an exception"),
+        ("Subprocess scheduler_0 (pid=4711) crashed with exit code -9.", "subprocess 4711 crashed with exit code -9"),
+        ("Fatal Python error: Aborted", "Fatal Python error: Aborted"),
+        ("Rank 2 scheduler is dead. Please check", "rank 2 scheduler died"),
+    ],
+)
+def test_crash_lines_keep_their_numbers_only(line: str, text: str) -> None:
+    """A crash line becomes the table's wording with the numbers of the line, never its free text."""
+    event = read_line(line, ENGINE)
+    assert event is not None
+    assert (event.kind, event.text) == ("crash", text)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Ignore import error when loading sglang.srt.models.x",
+        "Health check failed. Server couldn't get a response from detokenizer for last 20 seconds",
+        'INFO: 127.0.0.1:1 - "GET /health HTTP/1.1" 503 Service Unavailable',
+    ],
+)
+def test_lines_that_prove_nothing(line: str) -> None:
+    """Lines that look like a failure and are none are no events."""
+    assert read_line(line, ENGINE) is None
+
+
+def test_a_line_glued_on_a_bar() -> None:
+    """A log line behind a progress bar that is written over with carriage returns is found, at its own offset."""
+    log = b"\x1b[32mLoading safetensors checkpoint shards:  50% Completed\x1b[0m\r  0/23 [00:00<?]"
+    log += b"[2026-11-29 12:00:01 TP3] Capture cuda graph begin.\n"
+    bar, begin = events(log, ENGINE, offset=100)
+    assert (bar.name, bar.text, bar.offset) == ("shard-bar", "loading shards 50 %", 100)
+    assert (begin.name, begin.rank, begin.offset) == ("capture-begin", {"tp": 3}, 100 + log.index(b"\r") + 1)
+
+
+def test_an_earlier_launch_in_the_same_file() -> None:
+    """Lines older than this launch, and the untimed ones behind them, belong to another launch."""
+    log = (
+        b"[2026-11-29 11:00:00] Scheduler hit an exception: x\nFatal Python error: Aborted\n"
+        b"[2026-11-29 12:00:00] Load weight begin.\nSubprocess s (pid=1) crashed with exit code 1\n"
+    )
+    found = [event.name for event in events(log, ENGINE, since=datetime(2026, 11, 29, 11, 59, 59))]  # noqa: DTZ001
+    assert found == ["load-weight-begin", "subprocess-crashed"]
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes(data: bytes) -> None:
+    """No bytes whatever raise, and every event lies inside them."""
+    assert all(0 <= event.offset < len(data) for event in events(data, ENGINE))
