@@ -22,7 +22,7 @@ from tests.patients.__main__ import WARDS
 from tests.patients.stage import PATIENTS, Patient
 
 ROOT = Path(__file__).parents[2]
-QUIET_BEDS, BUSY_BEDS = 8, 3
+QUIET_BEDS, BUSY_BEDS = 8, 2
 """Patients looked at at a time, of those that sleep and of those that burn CPU. Arbitrary: some competition is wanted,
 a crowd on two cores is the illness of one patient alone."""
 

@@ -1,0 +1,43 @@
+"""System calls by machine, and which futex waits only a thread of the same process can end."""
+
+from __future__ import annotations
+
+import pytest
+
+from hangdoc.features.syscalls import call_of, is_private_futex, is_untimed_futex_wait
+from hangdoc.model.thread import SystemCall
+
+
+@pytest.mark.parametrize(
+    ("machine", "futex", "read", "write", "wait4", "epoll_pwait", "openat"),
+    [("x86_64", 202, 0, 1, 61, 281, 257), ("aarch64", 98, 63, 64, 260, 22, 56)],
+)
+def test_numbers(machine: str, futex: int, read: int, write: int, wait4: int, epoll_pwait: int, openat: int) -> None:
+    """The same call has another number on another machine, and means the same."""
+    found = [call_of(number, machine) for number in (futex, read, write, wait4, epoll_pwait, openat)]
+    assert found == ["futex", "read", "write", "wait-child", "poll", "open"]
+
+
+def test_unknown() -> None:
+    """An unknown machine's calls, and calls that no rule needs, are "other": no rule takes them for a wait."""
+    assert call_of(0, "riscv64") == call_of(9999, "x86_64") == "other"
+    assert not is_untimed_futex_wait(SystemCall(202, (0, 0x80, 2, 0)), "riscv64")
+
+
+@pytest.mark.parametrize(("machine", "number"), [("x86_64", 202), ("aarch64", 98)])
+@pytest.mark.parametrize(
+    ("operation", "timeout", "untimed", "private"),
+    [
+        (0x189, 0, True, True),  # a semaphore of one process: CPython's lock
+        (0x80, 0, True, True),  # a mutex
+        (0x00, 0, True, False),  # a mutex that processes share
+        (0x109, 0, True, False),  # a join: the kernel wakes it
+        (0x189, 0x7FFE, False, True),  # with a time limit
+        (0x81, 0, False, True),  # FUTEX_WAKE
+    ],
+)
+def test_futex(machine: str, number: int, operation: int, timeout: int, untimed: bool, private: bool) -> None:
+    """Without a timeout and private: then nobody outside can end the wait."""
+    call = SystemCall(number, (0x7F00, operation, 0, timeout, 0, 0xFFFFFFFF))
+    assert is_untimed_futex_wait(call, machine) is untimed
+    assert is_private_futex(call, machine) is private
