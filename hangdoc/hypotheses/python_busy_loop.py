@@ -9,7 +9,6 @@ from hangdoc.features.features import Member
 from hangdoc.features.loops import Loop
 from hangdoc.features.motion import ThreadMotion
 from hangdoc.hypotheses import _signs as signs
-from hangdoc.hypotheses._waits import idles_in_known_ways
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Known, Missing, Reading
 
@@ -125,7 +124,7 @@ def cannot_be_a_poll(thread: ThreadMotion, case: Case) -> Outcome:
     Rule: the engine's own idle loop is known; or the loop does not enter the kernel; or the process has nothing open
     on which a request could come. Fails for a server of an unknown engine that polls shared memory.
     """
-    if idles_in_known_ways(case.features):
+    if signs.is_server(case.features):
         return Present("the engine's idle loop is known, and it is not that")
     flow = case.patient.flow
     if isinstance(flow, Known) and isinstance(flow.value.io_bytes, Known) and flow.value.io_bytes.value > 0:
@@ -144,6 +143,7 @@ _CARRIES_REQUESTS = frozenset({"socket", "pipe", "tty", "anon", "other"})
 
 
 def _is_no_poll(case: Case) -> Outcome:
+    """It cannot be an idle server that asks for requests again and again."""
     thread = spinning_thread(case.patient)
     motion = case.patient.motion
     clocks = motion if isinstance(motion, Missing) else motion.value.threads
