@@ -1,4 +1,4 @@
-"""What a failure looks like to a person: one line on standard error, and an exit code."""
+"""What goes to standard error: a failure as one line with its exit code, and progress where somebody watches."""
 
 from __future__ import annotations
 
@@ -31,6 +31,12 @@ def say(text: str) -> None:
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
         return
+
+
+def progress(line: str) -> None:
+    """Tell a person at a terminal what hangdoc is doing."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        say(line)
 
 
 def _explained(error: BaseException) -> tuple[str, str, ExitCode]:
