@@ -33,7 +33,7 @@ def test_the_report_is_a_real_one() -> None:
     )
     left = shape(done.stdout)
     for passage in re.split(r"^ \.\.\.$", block, flags=re.MULTILINE):
-        for paragraph in passage.split("\n x "):
+        for paragraph in re.split(r"\n(?= [x+>] )", passage):
             assert shape(paragraph) in left
             left = left.partition(shape(paragraph))[2]
     assert done.returncode == 1
