@@ -33,9 +33,9 @@ def test_the_report_is_a_real_one() -> None:
     )
     left = shape(done.stdout)
     for passage in re.split(r"^ \.\.\.$", block, flags=re.MULTILINE):
-        for paragraph in re.split(r"\n(?= [x+>] )", passage):
-            assert shape(paragraph) in left
-            left = left.partition(shape(paragraph))[2]
+        for sentence in filter(None, map(shape, re.split(r"\n(?= [x+>] )", passage))):
+            assert sentence in left
+            left = left.partition(sentence)[2]
     assert done.returncode == 1
 
 
