@@ -185,6 +185,8 @@ def _kernels_unread(features: Features) -> Unread | None:
     """A GPU that runs kernels may be making progress that no reading here can show yet."""
     if isinstance(features.gpus, Missing):
         return Unread.of(features.gpus, "work on the GPU")
+    if not features.gpus.value.devices:
+        return Unread("work on the GPU that it has open: no GPU is visible from here")
     for gpu in features.gpus.value.devices:
         if isinstance(gpu.util_ratio, Missing):
             return Unread.of(gpu.util_ratio, f"work on GPU {gpu.index}")
