@@ -5,7 +5,7 @@ from __future__ import annotations
 from hangdoc.criteria import Absent, Case, Outcome, Present, Sign, Unread
 from hangdoc.features.activity import Waiting, is_helper, waiting
 from hangdoc.features.dumps import ThreadHistory
-from hangdoc.features.features import Member
+from hangdoc.features.features import Features, Member
 from hangdoc.features.syscalls import Call
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.model.reading import Known, Missing, Reading
@@ -48,6 +48,14 @@ def every_other_thread_is_parked(member: Member, tid: int | None = None) -> Read
     return Known(True)
 
 
+def idle_is_known(features: Features) -> bool:
+    """Tell whether the engine's tables name the frames of its idle loops, so that whoever is elsewhere does not idle.
+
+    vLLM's do not: its workers wait for the next batch in a loop over shared memory.
+    """
+    return features.launch.engine == "sglang"
+
+
 def nobody_left_to_release(case: Case) -> Outcome:
     """No thread of the process is left that could release the lock, and idling does not look like this.
 
@@ -57,7 +65,7 @@ def nobody_left_to_release(case: Case) -> Outcome:
     wait in queues, conditions, futures and joins. Fails when native code releases it from a thread that has never run
     Python, and for a main thread whose signal handlers release it.
     """
-    if not signs.is_server(case.features):
+    if not idle_is_known(case.features):
         return _deadlocked_for_sure(case)
     threads = worker_threads(case.patient)
     if isinstance(threads, Missing):
