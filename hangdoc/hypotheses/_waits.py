@@ -43,7 +43,8 @@ def every_other_thread_is_parked(member: Member, tid: int | None = None) -> Read
         wait = waiting(member, other)
         if isinstance(wait, Missing):
             return wait
-        if wait.value is None or not wait.value.is_parked:
+        # A pool's worker that was caught in its wait, and worked in between, is alive.
+        if wait.value is None or not wait.value.is_parked or not clocks.value[other].is_still:
             return Known(False)
     return Known(True)
 

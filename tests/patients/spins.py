@@ -62,10 +62,8 @@ def loop_of_one_line(stage: Stage) -> None:
     """Rank 1 loops in a single line, which looks like one long native call."""
 
     def rank(stage: Stage) -> None:
-        flag = [0]
         stage.arrive("rank1")
-        while not flag[0]:
-            pass
+        exec("while not flag: pass", {"flag": []})
 
     stage.two_ranks(rank)
 
