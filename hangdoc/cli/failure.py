@@ -44,8 +44,8 @@ def _explained(error: BaseException) -> tuple[str, str, ExitCode]:
         return error.message, error.remedy, error.exit_code
     if isinstance(error, KeyboardInterrupt):
         return "interrupted before there was a result", "", ExitCode.UNDETERMINED
-    if isinstance(error, BrokenPipeError):
-        return "", "", ExitCode.UNDETERMINED
+    if isinstance(error, BrokenPipeError):  # nobody reads any more; a diagnosis has its own code, see emit_diagnosis
+        return "", "", ExitCode.OK
     wrong_use = getattr(error, "format_message", None)  # of typer's own errors, whose class has moved before
     if callable(wrong_use):
         command = getattr(getattr(error, "ctx", None), "command_path", "hangdoc")
