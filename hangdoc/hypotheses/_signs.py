@@ -36,7 +36,8 @@ def name_of(process: Process) -> str:
     'scheduler TP1 (pid 130)'
     """
     rank = "".join(f" {axis.upper()}{number}" for axis, number in sorted(process.rank.items()))
-    return f"{process.role}{rank} (pid {process.key.pid})"
+    role = "process" if process.role == "other" else process.role
+    return f"{role}{rank} (pid {process.key.pid})"
 
 
 def culprit(member: Member, reason: str, tid: int | None = None) -> Culprit:
