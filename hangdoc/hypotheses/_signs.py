@@ -315,7 +315,7 @@ def describe(done: Activity) -> str:
         "works": "shows work",
         "spins": "burns CPU without any outside sign of work",
         "stirs": "wakes now and then without any outside sign of work",
-        "still": "did not execute one instruction",
+        "still": "stands still: none of its working threads ran",
     }[done]
 
 
