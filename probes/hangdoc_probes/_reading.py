@@ -23,7 +23,10 @@ GONE = frozenset({errno.ENOENT, errno.ESRCH})
 
 
 def read(path: str) -> bytes:
-    """Read a whole file; a permission may show at the read only, when the opener has fewer capabilities."""
+    """Read a whole file of one record (stat, status, io ...), not one of many lines such as maps.
+
+    A permission may show at the read only, when the opener has fewer capabilities.
+    """
     descriptor = os.open(path, os.O_RDONLY)
     try:
         data = os.read(descriptor, CHUNK_BYTES)

@@ -126,7 +126,8 @@ class StacksSession:
             return False  # a kernel thread
         known = self._python.get((key, program))
         if known is None:
-            known = is_python(program, b"") or is_python(program, read(f"{self._proc}/{key.pid}/maps"))
+            # Not through read(): the kernel hands maps out in whole lines, each time a little less than a page.
+            known = is_python(program, b"") or is_python(program, Path(f"{self._proc}/{key.pid}/maps").read_bytes())
             self._python[key, program] = known
         return known
 
