@@ -27,7 +27,8 @@ class FutexWait(Struct, frozen=True, array_like=True):
 
     shared_key: "device:inode:offset" of a futex that processes share, "" of a private one; address: in the target.
     owner_tid: the thread that has to release it; Known(None): an object of this kind records no owner, or nobody
-    holds it. owner_alive: the owner still exists in its process.
+    holds it. owner_alive: the owner still exists in its process. owner_pid: the process the owner is of, 0 when it is
+    that of the waiting thread.
     """
 
     tid: int
@@ -36,6 +37,7 @@ class FutexWait(Struct, frozen=True, array_like=True):
     kind: LockKind
     owner_tid: Reading[int | None]
     owner_alive: bool = True
+    owner_pid: int = 0
 
 
 class Gil(Struct, frozen=True, array_like=True):
