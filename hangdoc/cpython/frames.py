@@ -103,6 +103,19 @@ class Reader:
             else:
                 frame = u64(self.image, frame + self.layout.frame.previous)
 
+    def innermost(self, frames: list[int]) -> list[tuple[int, Code] | None]:
+        """Read many threads' innermost frames at once: where their local variables lie, and their code."""
+        layout = self.layout.frame
+        pointers = self.image.read_many([(frame + layout.code, 8) for frame in frames])
+        found: list[tuple[int, Code] | None] = []
+        for frame, pointer in zip(frames, pointers, strict=True):
+            try:
+                code = self.code(int.from_bytes(pointer or b"", "little"))
+                found.append((frame + layout.locals, code))
+            except UnreadableError:
+                found.append(None)
+        return found
+
     def frame(self, address: int) -> Frame | None:
         """Read one frame; None for one that has no code."""
         layout = self.layout.frame

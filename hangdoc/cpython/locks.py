@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from hangdoc.cpython.frames import Frame, Reader
+from hangdoc.cpython.frames import Code, Frame, Reader
 from hangdoc.cpython.layouts import (
     DICT_KEYS,
     DICT_VALUES,
@@ -78,9 +78,8 @@ class PythonLocks:
     def held(self, waits: Mapping[int, int]) -> tuple[PythonLock, ...]:
         """Return whose holder can be told, of the threads that wait for a futex; waits: tid -> its address."""
         waiters = defaultdict(list)
-        for tid, address in waits.items():
-            if tid in self._by_tid:
-                waiters[address].append(tid)
+        for tid in self._not_by_turns({tid: address for tid, address in waits.items() if tid in self._by_tid}):
+            waiters[waits[tid]].append(tid)
         found = []
         for address, tids in waiters.items():
             lock = self._lock_waited_for(self._by_tid[tids[0]], address)
@@ -90,11 +89,25 @@ class PythonLocks:
                 found += [PythonLock(tid, holder or None, lock.address, through) for tid in tids]
         return tuple(found)
 
+    def _not_by_turns(self, waits: Mapping[int, int]) -> list[int]:
+        """Leave out the threads that wait in Condition.wait for a notify: nobody holds the lock each has for that.
+
+        A pool has thousands of them, so they are read all at once.
+        """
+        tids = list(waits)
+        frames = self._reader.innermost([self._by_tid[tid].frame for tid in tids])
+        turns = [tid for tid, frame in zip(tids, frames, strict=True) if frame and _is_condition_wait(frame[1])]
+        places = [frame[0] + 8 * WAITER_LOCAL for frame in frames if frame and _is_condition_wait(frame[1])]
+        locks = [int.from_bytes(one or b"", "little") for one in self._image.read_many([(at, 8) for at in places])]
+        semaphores = self._image.read_many([(lock + LOCK_SEMAPHORE, 8) for lock in locks])
+        own = {tid for tid, one in zip(turns, semaphores, strict=True) if one == waits[tid].to_bytes(8, "little")}
+        return [tid for tid in tids if tid not in own]
+
     def _lock_waited_for(self, thread: PythonThread, semaphore: int) -> LockObject | None:
         """Return the lock object whose semaphore a thread waits for: its innermost frame has it somewhere."""
         try:
             frame = next(self._reader.frames(thread.frame), None)
-            if frame is None or self._waits_for_its_turn(frame, semaphore):
+            if frame is None:
                 return None
             size = frame.stack - frame.locals + 8 * frame.code.stack_size
             slots = words(self._image.read(frame.locals, size)) if size else ()
@@ -104,13 +117,6 @@ class PythonLocks:
             if lock.semaphore == semaphore:
                 return lock
         return None
-
-    def _waits_for_its_turn(self, frame: Frame, semaphore: int) -> bool:
-        """Tell whether a thread waits in Condition.wait for a notify: nobody holds that lock but itself."""
-        if not _is_condition_wait(frame):
-            return False
-        waiter = u64(self._image, frame.locals + 8 * WAITER_LOCAL)
-        return u64(self._image, waiter + LOCK_SEMAPHORE) == semaphore
 
     def _locks_in(self, slots: tuple[int, ...], method: str = "") -> Iterator[tuple[int, LockObject]]:
         """Yield the locks among objects and their bound methods, with the place; method: that bound method alone."""
@@ -196,7 +202,7 @@ class PythonLocks:
 
     def _may_release(self, frame: Frame, lock: LockObject) -> bool:
         """Tell whether a frame inside a with block may have released the lock."""
-        if _is_condition_wait(frame):
+        if _is_condition_wait(frame.code):
             return self._is_lock_of(u64(self._image, frame.locals), lock)
         return not frame.code.names.isdisjoint(RELEASES)
 
@@ -231,5 +237,5 @@ def _lock_object(address: int, kind: str, fields: tuple[int, ...]) -> LockObject
     return LockObject(address, kind, fields[LOCK_SEMAPHORE // 8], owner)
 
 
-def _is_condition_wait(frame: Frame) -> bool:
-    return frame.code.name == "wait" and frame.code.filename.endswith("threading.py") and "_waiters" in frame.code.names
+def _is_condition_wait(code: Code) -> bool:
+    return code.name == "wait" and code.filename.endswith("threading.py") and "_waiters" in code.names

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hangdoc.cpython.layouts import LAYOUTS, THREAD_NEXT, Layout
-from hangdoc.glibc.descriptor import TID_OFFSET, tid_of
+from hangdoc.glibc.descriptor import tid_of
 from hangdoc.glibc.locks import Crew
-from hangdoc.memory.elf import exports, symbol
+from hangdoc.memory.elf import Exports, loaded, symbol
 from hangdoc.memory.image import Image, UnreadableError, u32, u64
-from hangdoc.procfs.maps import Mapping
 
 MOST_INTERPRETERS, MOST_THREADS = 64, 20_000
 """Bounds on lists that the target may have made endless; arbitrary."""
@@ -38,39 +37,32 @@ class PythonThread:
     frame: int
 
 
-def find_runtime(image: Image, mappings: Sequence[Mapping], executable: str) -> Runtime | str | None:
+def find_runtime(image: Image, auxiliary: bytes, executable: str) -> Runtime | str | None:
     """Return the interpreter; a string says why one that is there cannot be read; None: there is none.
 
     _PyRuntime is exported by the program or by libpython; Py_Version, since 3.11, says which version it is, and before
-    that the name of the program or the library.
+    that the name of the program or the library. auxiliary: /proc/PID/auxv.
     """
-    refused: str | None = None
-    for mapping in _candidates(mappings, executable):
-        try:
-            found = exports(image, mapping.start)
-            address = symbol(image, found, "_PyRuntime")
-            if address is None:
+    try:
+        for number, found in enumerate(loaded(image, auxiliary)):
+            path = found.name or executable
+            if number and not PYTHON_FILE.search(path):
                 continue
-            version = symbol(image, found, "Py_Version")
-            minor = u32(image, version) >> 16 & 0xFF if version else _named_version(mapping.path)
-            free = minor >= 13 and u64(image, address + FREE_THREADED_AT) != 0
-        except UnreadableError:
-            continue
-        if minor in LAYOUTS and not free:
-            return Runtime(address, LAYOUTS[minor], minor)
-        refused = f"CPython 3.{minor}{' without GIL' if free else ''}: its layout is not known to hangdoc"
-    return refused
+            address = symbol(image, found, "_PyRuntime")
+            if address is not None:
+                return _runtime(image, found, address, path)
+    except UnreadableError:
+        return None
+    return None
 
 
-def _candidates(mappings: Sequence[Mapping], executable: str) -> Iterator[Mapping]:
-    seen = set()
-    for mapping in mappings:
-        if not mapping.inode or mapping.offset or mapping.path in seen:
-            continue
-        path = mapping.path.removesuffix(" (deleted)")
-        if path == executable or PYTHON_FILE.search(path):
-            seen.add(mapping.path)
-            yield mapping
+def _runtime(image: Image, found: Exports, address: int, path: str) -> Runtime | str:
+    version = symbol(image, found, "Py_Version")
+    minor = u32(image, version) >> 16 & 0xFF if version else _named_version(path)
+    free = minor >= 13 and u64(image, address + FREE_THREADED_AT) != 0
+    if minor in LAYOUTS and not free:
+        return Runtime(address, LAYOUTS[minor], minor)
+    return f"CPython 3.{minor}{' without GIL' if free else ''}: its layout is not known to hangdoc"
 
 
 def _named_version(path: str) -> int:
@@ -81,20 +73,25 @@ def _named_version(path: str) -> int:
 def python_threads(image: Image, runtime: Runtime, crew: Crew) -> tuple[PythonThread, ...]:
     """List the threads of all interpreters that are alive; one that is just being made or ended may be left out."""
     layout = runtime.layout
-    found = []
-    for interpreter in _chain(image, runtime.address + layout.interpreters, layout.next_interpreter, MOST_INTERPRETERS):
-        for state in _chain(image, interpreter + layout.threads, THREAD_NEXT, MOST_THREADS):
-            thread = _thread(image, state, layout, crew)
-            if thread is not None:
-                found.append(thread)
-    return tuple(found)
+    states = [
+        data for interpreter in _interpreters(image, runtime) for data in _states(image, interpreter + layout.threads)
+    ]
+    threads = [_numbers(image, data, layout, crew) for data in states]
+    frames = [_at(data, layout.to_frame[0]) for data in states]
+    for offset in layout.to_frame[1:]:
+        read = image.read_many([(address + offset, 8) for address in frames])
+        frames = [int.from_bytes(data or b"", "little") for data in read]
+    return tuple(
+        PythonThread(tid, ident, frame)
+        for (tid, ident), frame in zip(threads, frames, strict=True)
+        if tid is not None and tid in crew.tids
+    )
 
 
-def _chain(image: Image, first: int, following: int, most: int) -> Iterator[int]:
-    """Follow a list; the list changes while it is read, so that it may break off or lead back."""
+def _interpreters(image: Image, runtime: Runtime) -> Iterator[int]:
     seen: set[int] = set()
-    place = first
-    while len(seen) < most:
+    place = runtime.address + runtime.layout.interpreters
+    while len(seen) < MOST_INTERPRETERS:
         try:
             address = u64(image, place)
         except UnreadableError:
@@ -103,26 +100,33 @@ def _chain(image: Image, first: int, following: int, most: int) -> Iterator[int]
             return
         seen.add(address)
         yield address
-        place = address + following
+        place = address + runtime.layout.next_interpreter
+
+
+def _states(image: Image, place: int) -> Iterator[bytes]:
+    """Yield the PyThreadStates of a list; it changes while it is read, so that it may break off or lead back."""
+    seen: set[int] = set()
+    try:
+        address = u64(image, place)
+        while address and address not in seen and len(seen) < MOST_THREADS:
+            seen.add(address)
+            data = image.read(address, STATE_BYTES)
+            yield data
+            address = _at(data, THREAD_NEXT)
+    except UnreadableError:
+        return
 
 
 STATE_BYTES = 192
 """Up to the end of thread_id and native_thread_id."""
 
 
-def _thread(image: Image, state: int, layout: Layout, crew: Crew) -> PythonThread | None:
-    try:
-        data = image.read(state, STATE_BYTES)
-        ident = int.from_bytes(data[layout.thread : layout.thread + 8], "little")
-        if layout.native:
-            tid: int | None = int.from_bytes(data[layout.native : layout.native + 8], "little")
-        elif crew.machine in TID_OFFSET:
-            tid = tid_of(image, ident, crew.machine)
-        else:
-            return None
-        frame = int.from_bytes(data[layout.to_frame[0] : layout.to_frame[0] + 8], "little")
-        for offset in layout.to_frame[1:]:
-            frame = u64(image, frame + offset)
-    except UnreadableError:
-        return None
-    return PythonThread(tid, ident, frame) if tid in crew.tids and tid is not None else None
+def _numbers(image: Image, state: bytes, layout: Layout, crew: Crew) -> tuple[int | None, int]:
+    ident = _at(state, layout.thread)
+    if layout.native:
+        return _at(state, layout.native), ident
+    return tid_of(image, ident, crew.machine), ident
+
+
+def _at(data: bytes, offset: int) -> int:
+    return int.from_bytes(data[offset : offset + 8], "little")

@@ -8,8 +8,9 @@ known layout has no owner that could be told, which is Missing and not "nobody".
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from hangdoc.glibc.descriptor import is_tid_of_descriptor
 from hangdoc.memory.image import Image, UnreadableError
@@ -55,6 +56,9 @@ class Owned:
     owner: Reading[int | None]
 
 
+Rule: TypeAlias = "Callable[[Around, FutexCall, Crew], Owned | None]"
+
+
 class Around:
     """The bytes around a futex; those before it may be unmapped."""
 
@@ -76,9 +80,20 @@ class Around:
         return struct.unpack(layout, self.image.read(self.address + offset, size))
 
 
+def _rules(call: FutexCall) -> tuple[Rule, ...]:
+    """Return the locks that may be waited for like this, by the arguments alone."""
+    if call.locks_pi:
+        return (_pi_mutex,)
+    if call.value & WAITERS:
+        return (_robust_mutex,)
+    if call.bitset and not call.value:
+        return (_semaphore, _condition)
+    return (_mutex, _joined, _rwlock, _condition, _barrier)
+
+
 def recognise(around: Around, call: FutexCall, crew: Crew) -> Owned:
     """Return what lock lies at a futex and who holds it."""
-    for rule in (_pi_mutex, _robust_mutex, _mutex, _joined, _rwlock, _semaphore, _condition, _barrier):
+    for rule in _rules(call):
         try:
             found = rule(around, call, crew)
         except UnreadableError:
@@ -98,8 +113,6 @@ def _mutex_fields(around: Around) -> tuple[int, ...]:
 
 def _pi_mutex(around: Around, call: FutexCall, crew: Crew) -> Owned | None:
     """A mutex that the kernel hands on: the word is the owner's tid. Requires that the owner's own field agrees."""
-    if not call.locks_pi:
-        return None
     word, _, owner, users, kind = _mutex_fields(around)[:5]
     held = word & TID_MASK
     if not kind & PI or kind & ~KINDS or not held or not 1 <= users <= crew.most(private=call.private):
@@ -112,8 +125,6 @@ def _robust_mutex(around: Around, call: FutexCall, crew: Crew) -> Owned | None:
 
     glibc waits for it as if processes shared it even where they do not.
     """
-    if call.locks_pi or not call.value & WAITERS:
-        return None
     word, _, owner, users, kind = _mutex_fields(around)[:5]
     if not kind & ROBUST or kind & (PI | ~KINDS) or word != call.value or word & OWNER_DIED:
         return None
@@ -124,7 +135,7 @@ def _robust_mutex(around: Around, call: FutexCall, crew: Crew) -> Owned | None:
 def _mutex(around: Around, call: FutexCall, crew: Crew) -> Owned | None:
     """A normal, recursive, error-checking or adaptive mutex, std::mutex too: word 2 says that somebody waits."""
     word, count, owner, users, kind, spins, following, previous = _mutex_fields(around)
-    if call.locks_pi or call.value != 2 or word != 2 or not 0 < owner <= MOST_TID:
+    if call.value != 2 or word != 2 or not 0 < owner <= MOST_TID:
         return None
     if kind & (ROBUST | PI | ~KINDS) or bool(kind & SHARED) == call.private or following or previous:
         return None
@@ -137,7 +148,7 @@ def _mutex(around: Around, call: FutexCall, crew: Crew) -> Owned | None:
 
 def _joined(around: Around, call: FutexCall, crew: Crew) -> Owned | None:
     """pthread_join: the word is the tid in the descriptor of the thread to be joined, which the kernel clears."""
-    if call.private or call.locks_pi or call.value not in crew.tids:
+    if call.private or call.value not in crew.tids:
         return None
     if around.unpack("<I", 0) != (call.value,) or not is_tid_of_descriptor(around.image, call.address):
         return None
@@ -150,7 +161,7 @@ def _rwlock(around: Around, call: FutexCall, crew: Crew) -> Owned | None:
     Readers wait for the word at 8, writers for that at 12 or, when they are next, at 8 (nptl/pthread_rwlock_common.c).
     """
     for offset in (8, 12):
-        if call.locks_pi or call.value not in ({2, 3} if offset == 8 else {3}):
+        if call.value not in ({2, 3} if offset == 8 else {3}):
             continue
         readers, _, phase, queue, pad3, pad4, writer, shared = around.unpack("<IIIIIIii", -offset)
         word = phase if offset == 8 else queue
@@ -208,7 +219,7 @@ def _barrier(around: Around, call: FutexCall, crew: Crew) -> Owned | None:
     """pthread_barrier_t: arrived so far, first number of this round, how many have to come. Who is late is unknown."""
     arrived, current, count, shared, left = around.unpack("<IIIiI", -4)
     sharing = PRIVATE_WORD if call.private else SHARED_WORD
-    if call.bitset or call.locks_pi or current != call.value or shared != sharing or not 2 <= count <= MOST_SHARERS:
+    if call.bitset or current != call.value or shared != sharing or not 2 <= count <= MOST_SHARERS:
         return None
     most = min(count - 1, crew.most(private=call.private))
     if not current < arrived <= current + most or left > arrived or current % count:

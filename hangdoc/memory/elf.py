@@ -1,19 +1,21 @@
-"""Finds exported symbols of a mapped program or library in memory alone: no file of the target is opened.
+"""Finds the exported symbols of a program and its libraries in memory alone: no file of the target is opened.
 
-Layouts: System V ABI, Elf64_Ehdr, Elf64_Phdr, Elf64_Dyn, Elf64_Sym; DT_GNU_HASH as glibc's elf/dl-lookup.c reads it.
+Layouts: System V ABI, Elf64_Phdr, Elf64_Dyn, Elf64_Sym; DT_GNU_HASH as glibc's elf/dl-lookup.c reads it.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hangdoc.memory.image import Image, UnreadableError, c_string, u32, u64
 
-PT_LOAD, PT_DYNAMIC = 1, 2
-DT_NULL, DT_STRTAB, DT_SYMTAB, DT_GNU_HASH = 0, 5, 6, 0x6FFFFEF5
-MOST_HEADERS, MOST_ENTRIES, MOST_CHAIN = 64, 256, 512
-"""Bounds on what a damaged image may make us read: real ones have 14, 40 and under 20."""
+AT_PHDR, AT_PHNUM = 3, 5
+PT_DYNAMIC, PT_PHDR, HEADER_BYTES = 2, 6, 56
+DT_NULL, DT_STRTAB, DT_SYMTAB, DT_DEBUG, DT_GNU_HASH = 0, 5, 6, 21, 0x6FFFFEF5
+MOST_HEADERS, MOST_ENTRIES, MOST_CHAIN, MOST_OBJECTS, MOST_NAME = 64, 256, 512, 4096, 512
+"""Bounds on what a damaged image may make us read: real ones have 14, 40, under 20, up to 500 and under 300."""
 SYMBOL_BYTES = 24
 
 
@@ -21,38 +23,49 @@ SYMBOL_BYTES = 24
 class Exports:
     """Where a mapped object keeps its dynamic symbols. bias: what is added to an address of the file."""
 
+    name: str
     bias: int
     strings: int
     symbols: int
     hashes: int
 
 
-def exports(image: Image, base: int) -> Exports:
-    """Read the headers of an object whose first page is mapped at base; UnreadableError when it is none."""
-    header = image.read(base, 64)
-    if header[:6] != b"\x7fELF\x02\x01":
-        raise UnreadableError("not an ELF object of 64 bits", "")
-    (first,) = struct.unpack_from("<Q", header, 32)
-    size, count = struct.unpack_from("<HH", header, 54)
-    if size != 56 or not 0 < count <= MOST_HEADERS:
-        raise UnreadableError("not an ELF program header", "")
-    segments = [_segment(image.read(base + first + at * size, size)) for at in range(count)]
-    loads = [address for kind, offset, address in segments if kind == PT_LOAD and offset == 0]
-    dynamic = [address for kind, _, address in segments if kind == PT_DYNAMIC]
-    if not loads or not dynamic:
-        raise UnreadableError("an object without a dynamic section", "")
-    bias = base - loads[0]
-    table = _dynamic(image, bias + dynamic[0])
-    try:
-        places = (_relocated(table[tag], bias) for tag in (DT_STRTAB, DT_SYMTAB, DT_GNU_HASH))
-        return Exports(bias, *places)
-    except KeyError:
-        raise UnreadableError("an object without exported symbols", "") from None
+def loaded(image: Image, auxiliary: bytes) -> Iterator[Exports]:
+    """Yield the program and its libraries in the order of loading, as the loader lists them for debuggers.
+
+    auxiliary: /proc/PID/auxv. From the program's headers to DT_DEBUG, struct r_debug (r_map at 8) and its chain of
+    struct link_map (l_addr, l_name, l_ld, l_next; glibc's elf/link.h). A static program has no such list.
+    """
+    vector = dict(struct.iter_unpack("<QQ", auxiliary[: len(auxiliary) // 16 * 16]))
+    table = _dynamic(image, _program(image, vector.get(AT_PHDR, 0), vector.get(AT_PHNUM, 0)))
+    place = u64(image, table.get(DT_DEBUG, 0) + 8)
+    for _ in range(MOST_OBJECTS):
+        if not place:
+            return
+        bias, name, dynamic, place = struct.unpack("<QQQQ", image.read(place, 32))
+        try:
+            tags = _dynamic(image, dynamic)
+            places = [_relocated(tags[tag], bias) for tag in (DT_STRTAB, DT_SYMTAB, DT_GNU_HASH)]
+            yield Exports(c_string(image, name, MOST_NAME), bias, *places)
+        except (UnreadableError, KeyError):
+            continue
 
 
-def _segment(data: bytes) -> tuple[int, int, int]:
-    kind, _, offset, address = struct.unpack_from("<IIQQ", data)
-    return kind, offset, address
+def _program(image: Image, headers: int, count: int) -> int:
+    """Return where the program's dynamic section is."""
+    if not 0 < count <= MOST_HEADERS:
+        raise UnreadableError("no program headers", "")
+    segments = [_segment(image.read(headers + at * HEADER_BYTES, HEADER_BYTES)) for at in range(count)]
+    own = [address for kind, address in segments if kind == PT_PHDR]
+    dynamic = [address for kind, address in segments if kind == PT_DYNAMIC]
+    if not dynamic:
+        raise UnreadableError("a static program has no dynamic section", "")
+    return dynamic[0] + (headers - own[0] if own else 0)
+
+
+def _segment(data: bytes) -> tuple[int, int]:
+    kind, _, _, address = struct.unpack_from("<IIQQ", data)
+    return kind, address
 
 
 def _dynamic(image: Image, address: int) -> dict[int, int]:

@@ -15,6 +15,7 @@ from hangdoc.memory.image import MOST_BYTES, unreadable
 
 ADDRESSES = 1 << 63
 """User space ends far below; the kernel takes larger numbers for negative ones."""
+SMALL_BYTES = 512
 MOST_RANGES = 1024
 """UIO_MAXIOV (include/uapi/linux/uio.h): ranges in one call."""
 BLOCKED = frozenset({errno.ENOSYS, errno.EPERM})
@@ -32,6 +33,10 @@ class ProcessMemory:
         self._pid = pid
         self._path = f"{proc}/{pid}/mem"
         self._file = -1
+        self._buffer = ctypes.create_string_buffer(SMALL_BYTES)
+        self._room = array("Q", (ctypes.addressof(self._buffer), SMALL_BYTES))
+        self._range = array("Q", (0, 0))
+        self._room_at, self._range_at = self._room.buffer_info()[0], self._range.buffer_info()[0]
 
     def close(self) -> None:
         """Let go of the file, if it was needed."""
@@ -41,10 +46,21 @@ class ProcessMemory:
 
     def read(self, address: int, size: int) -> bytes:
         """Return exactly so many bytes, or raise UnreadableError."""
+        if size <= SMALL_BYTES and self._file < 0 and _plausible(address, size):
+            data = self._small(address, size)
+            if data is not None:
+                return data
         (data,) = self.read_many([(address, size)])
         if data is None:
             raise unreadable(address, size)
         return data
+
+    def _small(self, address: int, size: int) -> bytes | None:
+        """Read into a buffer that is kept for it, which is what most reads need; None: look closer what is wrong."""
+        self._range[0], self._range[1], self._room[1] = address, size, size
+        if _call()(self._pid, self._room_at, 1, self._range_at, 1, 0) != size:
+            return None
+        return self._buffer.raw[:size]
 
     def read_many(self, ranges: Sequence[tuple[int, int]]) -> list[bytes | None]:
         """Read ranges at once; None for each that cannot be read."""
@@ -63,7 +79,7 @@ class ProcessMemory:
         ranges = _within(ranges[:usable])
         if self._file >= 0:
             return [self._from_file(*ranges[0])]
-        buffer = bytearray(sum(size for _, size in ranges))
+        buffer = bytearray(sum([size for _, size in ranges]))
         try:
             got = _read_vector(self._pid, buffer, ranges)
         except OSError as error:
@@ -125,7 +141,7 @@ def _read_vector(pid: int, buffer: bytearray, ranges: Sequence[tuple[int, int]])
     size = len(buffer)
     target = (ctypes.c_char * size).from_buffer(buffer)
     local = array("Q", (ctypes.addressof(target), size))
-    remote = array("Q", (number for one in ranges for number in one))
+    remote = array("Q", [number for one in ranges for number in one])
     got = int(_call()(pid, local.buffer_info()[0], 1, remote.buffer_info()[0], len(ranges), 0))
     if got < 0:
         code = ctypes.get_errno()

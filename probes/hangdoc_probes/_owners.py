@@ -46,7 +46,12 @@ class Scene:
         # Whole lines come at each read, so that a short one is not the last: only an empty one is.
         return parse_maps(Path(f"{self.proc}/{self.pid}/maps").read_bytes())
 
-    @cached_property
+    @property
+    def auxiliary(self) -> bytes:
+        """What the kernel told the program when it started it."""
+        return Path(f"{self.proc}/{self.pid}/auxv").read_bytes()
+
+    @property
     def executable(self) -> str:
         """The program's own file."""
         return os.readlink(f"{self.proc}/{self.pid}/exe").removesuffix(" (deleted)")  # noqa: PTH115
@@ -144,10 +149,7 @@ def _python(
     semaphores = {tid: call.address for tid, call in waits.calls.items() if found[call].owned.kind == "semaphore"}
     if not semaphores:
         return Known(())
-    try:
-        runtime = find_runtime(scene.memory, scene.mappings, scene.executable)
-    except OSError as error:
-        return Missing(NAME, "denied" if isinstance(error, PermissionError) else "failed", str(error))
+    runtime = find_runtime(scene.memory, scene.auxiliary, scene.executable)
     if runtime is None:
         return Known(())
     if isinstance(runtime, str):
