@@ -25,8 +25,9 @@ MOST_TID = 1 << 22
 """PID_MAX_LIMIT (include/linux/threads.h)."""
 TID_MASK, OWNER_DIED, WAITERS = 0x3FFFFFFF, 0x40000000, 0x80000000
 """FUTEX_TID_MASK, FUTEX_OWNER_DIED, FUTEX_WAITERS (include/uapi/linux/futex.h)."""
-ROBUST, PI, SHARED, TYPE_MASK, KINDS = 16, 32, 128, 3, 0x3FF
-"""PTHREAD_MUTEX_ROBUST_NORMAL_NP and so on (nptl/pthreadP.h); 256 and 512 say whether a lock may be elided."""
+ROBUST, PI, SHARED, TYPE_MASK, KINDS = 16, 32, 128, 3, 0x3B3
+"""PTHREAD_MUTEX_ROBUST_NORMAL_NP and so on (nptl/pthreadP.h); 256 and 512 say whether a lock may be elided. 64, a
+priority ceiling, makes another use of the word."""
 MOST_SHARERS = 10_000
 """Waiters and users of a lock that other processes share: beyond that it is no lock. Arbitrary."""
 PRIVATE_WORD, SHARED_WORD = 0, 128
