@@ -98,7 +98,8 @@ def row(one: Process, rounds: int) -> str:
         spent_ms.append((time.thread_time_ns() - before_ns) / 1e6)
         session.close()
         assert isinstance(sample.reading, Known)
-        assert isinstance(locks := sample.reading.value, Locks)
+        locks = sample.reading.value
+        assert isinstance(locks, Locks)
         told = len(locks.python.value) if isinstance(locks.python, Known) else 0
         seen = (len(locks.futexes), len({wait.address for wait in locks.futexes}), told)
     waiting, addresses, told = seen

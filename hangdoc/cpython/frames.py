@@ -60,7 +60,6 @@ class Frame:
 
     address: int
     code: Code
-    previous: int
     locals: int
     stack: int
     in_use: int
@@ -94,14 +93,13 @@ class Reader:
             if not frame:
                 return
             try:
-                found = self.frame(frame)
+                data = self.image.read(frame, self.layout.frame.header_bytes)
+                found = self.frame_of(frame, data)
             except UnreadableError:
                 return
             if found is not None:
                 yield found
-                frame = found.previous
-            else:
-                frame = u64(self.image, frame + self.layout.frame.previous)
+            frame = self.previous(data)
 
     def innermost(self, frames: list[int]) -> list[tuple[int, Code] | None]:
         """Read many threads' innermost frames at once: where their local variables lie, and their code."""
@@ -118,8 +116,15 @@ class Reader:
 
     def frame(self, address: int) -> Frame | None:
         """Read one frame; None for one that has no code."""
+        return self.frame_of(address, self.image.read(address, self.layout.frame.header_bytes))
+
+    def previous(self, data: bytes) -> int:
+        """Return the frame that called the one whose header this is; 0 when there is none."""
+        return _pointer(data, self.layout.frame.previous)
+
+    def frame_of(self, address: int, data: bytes) -> Frame | None:
+        """Make a frame of its header."""
         layout = self.layout.frame
-        data = self.image.read(address, layout.header_bytes)
         if layout.owner and data[layout.owner] == OWNED_BY_C:
             return None
         code = self.code(_pointer(data, layout.code))
@@ -132,7 +137,7 @@ class Reader:
             in_use = _block_level(data, *layout.blocks)
         if in_use > code.stack_size or not 0 <= stack - first <= 8 * MOST_SLOTS:
             raise UnreadableError("not a frame", "")
-        return Frame(address, code, _pointer(data, layout.previous), first, stack, in_use)
+        return Frame(address, code, first, stack, in_use)
 
     def code(self, address: int) -> Code:
         """Read a code object."""

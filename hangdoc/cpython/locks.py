@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from hangdoc.cpython.frames import Code, Frame, Reader
+from hangdoc.cpython.frames import MOST_FRAMES, Code, Frame, Reader
 from hangdoc.cpython.layouts import (
     DICT_KEYS,
     DICT_VALUES,
@@ -180,25 +180,39 @@ class PythonLocks:
 
     @cached_property
     def _holdings(self) -> Mapping[int, list[Holding]]:
+        """All with blocks of Locks that any thread is inside of, by lock; the frames of all threads, level by level."""
         found = defaultdict(list)
-        for thread in self._threads:
-            try:
-                for holding in self._holdings_of(thread):
+        inner: dict[int, list[Frame]] = {thread.tid: [] for thread in self._threads}
+        level = [(thread.tid, thread.frame) for thread in self._threads if thread.frame]
+        size = self._reader.layout.frame.header_bytes
+        for _ in range(MOST_FRAMES):
+            if not level:
+                break
+            headers = self._image.read_many([(frame, size) for _, frame in level])
+            outer = []
+            for (tid, address), data in zip(level, headers, strict=True):
+                if data is None:
+                    continue
+                for holding in self._step(tid, address, data, inner[tid]):
                     found[holding.lock].append(holding)
-            except UnreadableError:
-                continue
+                if previous := self._reader.previous(data):
+                    outer.append((tid, previous))
+            level = outer
         return found
 
-    def _holdings_of(self, thread: PythonThread) -> Iterator[Holding]:
-        inner: list[Frame] = []
-        for frame in self._reader.frames(thread.frame):
+    def _step(self, tid: int, address: int, data: bytes, inner: list[Frame]) -> Iterator[Holding]:
+        """Look at one frame; inner: those that it called, to which it is added."""
+        try:
+            frame = self._reader.frame_of(address, data)
+            if frame is None:
+                return
             inner.append(frame)
-            if not frame.in_use:
-                continue
-            slots = words(self._image.read(frame.stack, 8 * frame.in_use))
-            for at, lock in self._locks_in(slots, "__exit__"):
+            slots = words(self._image.read(frame.stack, 8 * frame.in_use)) if frame.in_use else ()
+            for at, lock in self._locks_in(slots, "__exit__") if slots else ():
                 if lock.kind == LOCK and not any(self._may_release(one, lock) for one in inner):
-                    yield Holding(thread.tid, lock.address, frame.address, at, slots[at])
+                    yield Holding(tid, lock.address, frame.address, at, slots[at])
+        except UnreadableError:
+            return
 
     def _may_release(self, frame: Frame, lock: LockObject) -> bool:
         """Tell whether a frame inside a with block may have released the lock."""

@@ -156,12 +156,13 @@ def _python(
         return Missing(NAME, "unsupported", runtime)
     inner = {tids.inner_of(tid): address for tid, address in semaphores.items()}
     locks = PythonLocks(scene.memory, runtime, crew).held(inner)
-    still = {lock.waiting_tid: lock for lock in locks}
-    return Known(tuple(_translated(lock, tids) for tid, lock in still.items() if _same(scene, waits, tids.outer[tid])))
-
-
-def _same(scene: Scene, waits: FutexWaits, tid: int) -> bool:
-    return still_waits(scene.proc, scene.pid, tid, waits.calls[tid], scene.machine)
+    first = {lock.address: tids.outer[lock.waiting_tid] for lock in reversed(locks)}
+    still = {
+        address
+        for address, tid in first.items()
+        if still_waits(scene.proc, scene.pid, tid, waits.calls[tid], scene.machine)
+    }
+    return Known(tuple(_translated(lock, tids) for lock in locks if lock.address in still))
 
 
 def _translated(lock: PythonLock, tids: Tids) -> PythonLock:
