@@ -36,9 +36,12 @@ OWNED_BY_C = 3
 CODE_UNIT_BYTES = 2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Code:
-    """A code object. handlers: (first instruction, end, stack depth of the handler), by place in the code."""
+    """A code object, told from others by where it was read.
+
+    handlers: (first instruction, end, stack depth of the handler), by place in the code.
+    """
 
     name: str
     filename: str

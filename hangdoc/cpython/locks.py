@@ -96,11 +96,13 @@ class PythonLocks:
         """
         tids = list(waits)
         frames = self._reader.innermost([self._by_tid[tid].frame for tid in tids])
-        turns = [tid for tid, frame in zip(tids, frames, strict=True) if frame and _is_condition_wait(frame[1])]
-        places = [frame[0] + 8 * WAITER_LOCAL for frame in frames if frame and _is_condition_wait(frame[1])]
-        locks = [int.from_bytes(one or b"", "little") for one in self._image.read_many([(at, 8) for at in places])]
+        codes = {frame[1] for frame in frames if frame}
+        pausing = {id(code) for code in codes if _is_condition_wait(code)}
+        turns = [(tid, one[0]) for tid, one in zip(tids, frames, strict=True) if one and id(one[1]) in pausing]
+        waiters = self._image.read_many([(local + 8 * WAITER_LOCAL, 8) for _, local in turns])
+        locks = [int.from_bytes(one or b"", "little") for one in waiters]
         semaphores = self._image.read_many([(lock + LOCK_SEMAPHORE, 8) for lock in locks])
-        own = {tid for tid, one in zip(turns, semaphores, strict=True) if one == waits[tid].to_bytes(8, "little")}
+        own = {tid for (tid, _), one in zip(turns, semaphores, strict=True) if one == waits[tid].to_bytes(8, "little")}
         return [tid for tid in tids if tid not in own]
 
     def _lock_waited_for(self, thread: PythonThread, semaphore: int) -> LockObject | None:

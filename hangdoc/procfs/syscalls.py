@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from hangdoc.model.thread import SystemCall
 
@@ -47,8 +46,7 @@ _LOCKS_PI = frozenset({6, 13})
 _WAIT_BITSET = 9
 
 
-@dataclass(frozen=True)
-class FutexCall:
+class FutexCall(NamedTuple):
     """A thread's wait for a futex. command: FUTEX_WAIT and so on; value: what the word had to be."""
 
     address: int
