@@ -63,8 +63,9 @@ class PythonLock(Struct, frozen=True, array_like=True):
 
 
 class Locks(Struct, frozen=True, tag="locks"):
-    """The locks probe's reading of one process."""
+    """The locks probe's reading of one process. complete: all of its threads were looked at."""
 
     futexes: tuple[FutexWait, ...]
     gil: Reading[Gil | None]
     python: Reading[tuple[PythonLock, ...]]
+    complete: bool = True

@@ -18,10 +18,14 @@ LINE_BYTES = 256
 
 @dataclass(frozen=True)
 class FutexWaits:
-    """The threads of a process (as /proc numbers them) and those that wait for a futex."""
+    """The threads of a process (as /proc numbers them) and those that wait for a futex.
+
+    complete: all of them were read.
+    """
 
     tids: tuple[int, ...]
     calls: dict[int, FutexCall]
+    complete: bool
 
 
 def futex_waits(proc: Path, pid: int, machine: str) -> FutexWaits:
@@ -43,7 +47,7 @@ def futex_waits(proc: Path, pid: int, machine: str) -> FutexWaits:
         call = known[arguments]
         if call is not None:
             calls[tid] = call
-    return FutexWaits(tids, calls)
+    return FutexWaits(tids, calls, complete=len(tids) <= MOST_THREADS)
 
 
 def still_waits(proc: Path, pid: int, tid: int, call: FutexCall, machine: str) -> bool:

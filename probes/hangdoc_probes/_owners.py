@@ -14,11 +14,12 @@ from hangdoc.cpython.runtime import find_runtime
 from hangdoc.glibc.locks import AFTER_BYTES, BEFORE_BYTES, Around, Crew, Owned, recognise
 from hangdoc.memory.image import UnreadableError
 from hangdoc.memory.process import ProcessMemory
-from hangdoc.model.locks import FutexWait, Gil, Locks, PythonLock
+from hangdoc.model.locks import FutexWait, Gil, LockKind, Locks, PythonLock
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.procfs.maps import Mapping, parse_maps, shared_key
 from hangdoc.procfs.syscalls import FutexCall
 from hangdoc_probes._futexes import FutexWaits, still_waits
+from hangdoc_probes._reading import missing
 from hangdoc_probes._tids import Tids, process_of_thread
 
 NAME = "locks"
@@ -72,7 +73,12 @@ def read_locks(scene: Scene, waits: FutexWaits) -> Locks:
     found = {call: _read_one(scene, call, data, crew) for call, data in zip(calls, _around(scene, calls), strict=True)}
     futexes = [one for call, waiting in by_call.items() for one in _waits(scene, found[call], waiting, tids)]
     gil = _gil(scene, found, by_call, crew, tids)
-    return Locks(tuple(sorted(futexes, key=lambda one: one.tid)), gil, _python(scene, waits, found, crew, tids))
+    return Locks(
+        futexes=tuple(sorted(futexes, key=lambda one: one.tid)),
+        gil=gil,
+        python=_python(scene, waits, found, crew, tids),
+        complete=waits.complete,
+    )
 
 
 def _around(scene: Scene, calls: list[FutexCall]) -> list[bytes | None]:
@@ -101,26 +107,37 @@ def _waits(scene: Scene, one: Read, waiting: list[int], tids: Tids) -> list[Fute
         if kind != "gil" and not still_waits(scene.proc, scene.pid, waiting[0], call, scene.machine):
             owner = Missing(NAME, "gone", "the thread had the lock before its owner could be told")
         else:
-            owner, pid, alive = _outer(scene, held, kind, tids, shared=bool(key))
+            owner, pid, alive = _outer(scene, held, kind, tids, key)
     return [FutexWait(tid, call.address, key, kind, owner, alive, pid) for tid in waiting]
 
 
-def _outer(scene: Scene, inner: int, kind: str, tids: Tids, *, shared: bool) -> tuple[Reading[int | None], int, bool]:
+def _outer(scene: Scene, inner: int, kind: LockKind, tids: Tids, key: str) -> tuple[Reading[int | None], int, bool]:
     """Translate an owner into /proc's numbers: the owner, the process it is of (0: the waiter's own), is it alive."""
     tid = tids.outer.get(inner)
     if tid is not None:
         return Known(tid), 0, True
     if tids.nested:
         return Missing(NAME, "unsupported", "the owner is no thread of this process in its PID namespace"), 0, True
-    if shared:
-        pid = process_of_thread(scene.proc, inner)
-        return Known(inner), pid or 0, pid is not None
+    pid = process_of_thread(scene.proc, inner) if key else None
+    if pid is not None:
+        return _sharer(scene, inner, pid, key), pid, True
     if kind in MAY_OUTLIVE:
         return Known(inner), 0, False
     return Missing(NAME, "gone", "the owner ended while it was read"), 0, True
 
 
-MAY_OUTLIVE = frozenset({"mutex"})
+def _sharer(scene: Scene, tid: int, pid: int, key: str) -> Reading[int | None]:
+    """Return an owner in another process if that process has the shared memory too: else its number is reused."""
+    try:
+        mappings = parse_maps(Path(f"{scene.proc}/{pid}/maps").read_bytes())
+    except OSError as error:
+        return missing(NAME, error)
+    if any(one.shared and key.startswith(f"{one.device}:{one.inode}:") for one in mappings):
+        return Known(tid)
+    return Missing(NAME, "gone", f"the owner {tid} has ended, and its number has been given to another")
+
+
+MAY_OUTLIVE: frozenset[LockKind] = frozenset({"mutex"})
 """Locks that stay held when their owner ends; the kernel itself hands on the other kinds."""
 
 

@@ -137,3 +137,17 @@ def test_no_symbol_is_read_into_any_memory(seed: int, known: list[int], auxiliar
 def test_any_bytes_are_an_exception_table_or_the_beginning_of_one(table: bytes) -> None:
     """Reading it ends, and its depths are numbers that a frame can refuse."""
     assert all(depth >= 0 and first <= end for first, end, depth in parse_handlers(table))
+
+
+@given(st.sampled_from([(40, 36), (44, 36), (32, 28), (36, 28)]), st.integers(1, 4))
+def test_a_condition_of_either_layout_has_no_owner(words_at: tuple[int, int], waiters: int) -> None:
+    """The words moved in glibc 2.41; before and after nobody owns a condition."""
+    word, count = words_at
+    fields = bytearray(64)
+    struct.pack_into("<QQ", fields, 0, 2 * waiters + 8, 4)
+    if word in {40, 44}:
+        struct.pack_into("<I", fields, 16 if word == 40 else 20, 2)
+    struct.pack_into("<I", fields, count, waiters << 3)
+    image = Synthetic({ADDRESS - word - 64: bytes(64) + bytes(fields) + bytes(64)})
+    call = FutexCall(ADDRESS, 9, 0, private=True, timed=False)
+    assert recognise(Around(image, ADDRESS), call, CREW) == Owned("condition", Known(None))

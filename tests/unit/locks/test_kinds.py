@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -122,3 +123,28 @@ def test_cpp(tmp_path: Path) -> None:
         assert wait_of(seen, tids["condition"]).owner_tid == Known(None)
         future = wait_of(seen, tids["future"])
         assert isinstance(future.owner_tid, Missing) or future.owner_tid == Known(None)
+
+
+@pytest.mark.needs("cc", "unshare")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make a PID namespace")
+def test_a_process_of_another_pid_namespace(kinds: str) -> None:
+    """Locks record the numbers that threads have inside; the owner is told by the number it has outside."""
+    with running("unshare", "--pid", "--fork", "--kill-child", kinds) as target:
+        target.hear("ready")
+        (pid,) = map(int, Path(f"/proc/{target.pid}/task/{target.pid}/children").read_text().split())
+        count = len(KINDS) + 1
+        seen = until(pid, lambda one: len(one.futexes) >= count and all_told(one))
+        inside = {target.tids[name]: name for name in target.tids}
+        outside = {inside.get(inner_number(tid, pid)): tid for tid in tids_of(pid)}
+        for name, (kind, holder) in KINDS.items():
+            wait = wait_of(seen, outside[name])
+            assert (name, wait.kind, wait.owner_tid) == (name, kind, Known(outside[holder] if holder else None))
+
+
+def tids_of(pid: int) -> list[int]:
+    return [int(path.name) for path in Path(f"/proc/{pid}/task").iterdir()]
+
+
+def inner_number(tid: int, pid: int) -> int:
+    lines = Path(f"/proc/{pid}/task/{tid}/status").read_text().splitlines()
+    return next(int(line.split()[-1]) for line in lines if line.startswith("NSpid:"))
