@@ -8,9 +8,9 @@ from typing import Literal, TypeAlias
 from hangdoc.features.dumps import ThreadHistory
 from hangdoc.features.features import Member
 from hangdoc.features.motion import Flow, ThreadMotion
-from hangdoc.features.syscalls import Call, call_of, is_private_futex, is_untimed_futex_wait
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.model.thread import SystemCall
+from hangdoc.procfs.syscalls import Call, call_of, is_private_futex, is_untimed_futex_wait
 
 Activity: TypeAlias = Literal["works", "spins", "stirs", "still"]
 

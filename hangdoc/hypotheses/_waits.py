@@ -6,9 +6,9 @@ from hangdoc.criteria import Absent, Case, Outcome, Present, Sign, Unread
 from hangdoc.features.activity import Waiting, is_helper, waiting
 from hangdoc.features.dumps import ThreadHistory
 from hangdoc.features.features import Features, Member
-from hangdoc.features.syscalls import Call
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.model.reading import Known, Missing, Reading
+from hangdoc.procfs.syscalls import Call
 
 
 def worker_threads(member: Member) -> Reading[tuple[ThreadHistory, ...]]:

@@ -30,10 +30,10 @@ def parse_system_call(data: bytes) -> SystemCall | None:
     if len(fields) != INSIDE_FIELDS:
         refuse("syscall", data)
     try:
-        number, args = int(fields[0]), tuple(int(field, 16) for field in fields[1:7])
+        number, args = int(fields[0]), tuple([int(field, 16) for field in fields[1:7]])
     except ValueError:
         refuse("syscall", data)
-    if not 0 <= number <= LARGEST or any(not 0 <= arg <= LARGEST for arg in args):
+    if not 0 <= number <= LARGEST or min(args) < 0 or max(args) > LARGEST:
         refuse("syscall", data)
     return SystemCall(number, args)
 

@@ -71,6 +71,15 @@ def code_name(tokens: Tokens, text: str) -> str:
     return text if _CODE_NAME.fullmatch(text) else tokens.of(text, "name")
 
 
+def futex_key(tokens: Tokens, text: str) -> str:
+    """Keep the device, inode and offset that processes know a shared futex by; they have to stay equal."""
+    return (
+        text
+        if re.fullmatch(r"(?:[0-9a-f]{2,5}:[0-9a-f]{2,5}:\d{1,20}:\d{1,20})?", text, re.ASCII)
+        else tokens.of(text, "text")
+    )
+
+
 def state_letter(tokens: Tokens, text: str) -> str:
     """Keep the one letter of a state in /proc and the letters of an access mode."""
     return text if re.fullmatch(r"[A-Za-z]{1,2}", text, re.ASCII) else tokens.of(text, "text")

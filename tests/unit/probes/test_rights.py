@@ -15,7 +15,7 @@ from hangdoc.model.fd import OpenFiles
 from hangdoc.model.reading import Known, Missing
 from hangdoc.model.thread import CpuUse, Progress, Waits
 from hangdoc.procfs.stat import parse_stat
-from hangdoc_probes import _reading, cpu, fds, futex, progress, stacks
+from hangdoc_probes import _reading, cpu, fds, futex, locks, progress, stacks
 from tests.unit.probes.targets import Target, as_somebody_else, become_nobody, running, take
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give rights up")
@@ -67,7 +67,7 @@ def readings(target: Target) -> dict[str, list[str]]:
     return outcome
 
 
-PROBES = (cpu.PROBE, progress.PROBE, fds.PROBE, futex.PROBE, stacks.PROBE)
+PROBES = (cpu.PROBE, progress.PROBE, fds.PROBE, futex.PROBE, locks.PROBE, stacks.PROBE)
 
 
 def test_root_reads_everything() -> None:
@@ -82,7 +82,7 @@ def test_another_users_launch_still_shows_its_clocks() -> None:
         found = as_somebody_else(become_nobody, lambda: readings(target))
     assert {name for name, (reason, _) in found.items() if reason == "known"} == {"cpu", "clocks", "progress", "futex"}
     denied = {name: remedy for name, (reason, remedy) in found.items() if reason == "denied"}
-    assert denied.keys() == {"io", "fds", "stacks", "system call", "wait channel"}
+    assert denied.keys() == {"io", "fds", "locks", "stacks", "system call", "wait channel"}
     assert all("run hangdoc as root" in remedy for remedy in denied.values())
 
 
@@ -92,7 +92,7 @@ def test_root_in_a_container_is_told_which_capability_is_missing() -> None:
     with sleeping() as target:
         found = as_somebody_else(lose_ptrace, lambda: readings(target))
     assert found["cpu"] == ["known", ""]
-    for name in ("io", "stacks", "system call"):
+    for name in ("io", "locks", "stacks", "system call"):
         reason, remedy = found[name]
         assert reason == "denied"
         assert "--cap-add SYS_PTRACE" in remedy

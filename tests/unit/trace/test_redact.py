@@ -308,3 +308,10 @@ def test_no_rule_is_for_a_field_that_is_gone() -> None:
     fields = {place for line in (Header, StackLine, SnapshotLine) for place in reachable(line, set())}
     assert set(TEXT_RULES) | set(WHOLE_RULES) <= fields
     assert (Process, "argv") in fields
+
+
+def test_the_key_of_a_shared_futex_stays() -> None:
+    """Numbers of the kernel's alone, equal in every process that shares the lock; any other text is no key."""
+    for key in ("", "00:01:17542:40", "fe:00:26933:4096"):
+        assert names.futex_key(Tokens(), key) == key
+    assert names.futex_key(Tokens(), "00:01:17542:/home/alice") == "<text-1>"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hangdoc.features.syscalls import call_of, is_private_futex, is_untimed_futex_wait
 from hangdoc.model.thread import SystemCall
+from hangdoc.procfs.syscalls import call_of, is_private_futex, is_untimed_futex_wait
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from hangdoc.model.thread import SystemCall
 
@@ -36,10 +36,54 @@ _AARCH64: dict[int, Call] = {
 _BY_MACHINE = {"x86_64": _X86_64, "aarch64": _AARCH64}
 
 _FUTEX_NUMBER = {"x86_64": 202, "aarch64": 98}
+_FUTEX_WAIT_NUMBER = 455
+"""futex_wait(2), the same everywhere: address, value, mask, flags, timeout, clock."""
 _FUTEX_COMMAND_MASK = 127
 _FUTEX_PRIVATE = 128
-_FUTEX_WAITS = frozenset({0, 6, 9, 13})
-"""FUTEX_WAIT, FUTEX_LOCK_PI, FUTEX_WAIT_BITSET, FUTEX_LOCK_PI2 (include/uapi/linux/futex.h)."""
+_FUTEX_WAITS = frozenset({0, 6, 9, 11, 13})
+"""FUTEX_WAIT, FUTEX_LOCK_PI, FUTEX_WAIT_BITSET, FUTEX_WAIT_REQUEUE_PI, FUTEX_LOCK_PI2 (include/uapi/linux/futex.h)."""
+_LOCKS_PI = frozenset({6, 13})
+_WAIT_BITSET = 9
+
+
+class FutexCall(NamedTuple):
+    """A thread's wait for a futex. command: FUTEX_WAIT and so on; value: what the word had to be."""
+
+    address: int
+    command: int
+    value: int
+    private: bool
+    timed: bool
+
+    @property
+    def locks_pi(self) -> bool:
+        """Tell whether the kernel itself hands the lock on (priority inheritance)."""
+        return self.command in _LOCKS_PI
+
+    @property
+    def bitset(self) -> bool:
+        """Tell whether it is FUTEX_WAIT_BITSET: glibc's way to wait with a point in time as timeout, or with none."""
+        return self.command == _WAIT_BITSET
+
+
+def futex_call(call: SystemCall, machine: str) -> FutexCall | None:
+    """Read the arguments of a wait for one futex; None for any other call.
+
+    >>> futex_call(SystemCall(202, (0x7F00, 0x80, 2, 0, 0, 0)), "x86_64")
+    FutexCall(address=32512, command=0, value=2, private=True, timed=False)
+    >>> futex_call(SystemCall(202, (0x7F00, 0x81, 1, 0, 0, 0)), "x86_64") is None
+    True
+    """
+    if len(call.args) < 5:
+        return None
+    address, second, third, fourth, fifth = call.args[:5]
+    if call.number == _FUTEX_WAIT_NUMBER and machine in _FUTEX_NUMBER:
+        return FutexCall(address, _WAIT_BITSET, second & 0xFFFFFFFF, bool(fourth & _FUTEX_PRIVATE), fifth != 0)
+    command = second & _FUTEX_COMMAND_MASK
+    if call.number != _FUTEX_NUMBER.get(machine) or command not in _FUTEX_WAITS:
+        return None
+    private = bool(second & _FUTEX_PRIVATE)
+    return FutexCall(address, command, third & 0xFFFFFFFF, private, fourth != 0)
 
 
 def call_of(number: int, machine: str) -> Call:

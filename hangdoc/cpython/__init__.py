@@ -1,0 +1,1 @@
+"""What CPython keeps in memory about threads, frames and locks."""

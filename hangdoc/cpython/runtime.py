@@ -1,0 +1,132 @@
+"""Finds the Python interpreter in a process and lists its threads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hangdoc.cpython.layouts import LAYOUTS, THREAD_NEXT, Layout
+from hangdoc.glibc.descriptor import tid_of
+from hangdoc.glibc.locks import Crew
+from hangdoc.memory.elf import Exports, loaded, symbol
+from hangdoc.memory.image import Image, UnreadableError, u32, u64
+
+MOST_INTERPRETERS, MOST_THREADS = 64, 20_000
+"""Bounds on lists that the target may have made endless; arbitrary."""
+PYTHON_FILE = re.compile(r"(?:^|/)(?:lib)?python(?:3(?:\.(\d{1,2}))?)?(t?)[^/]*$")
+FREE_THREADED_AT = 16
+"""_PyRuntime.debug_offsets.free_threaded, since 3.13."""
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """An interpreter whose layout is known. address: of _PyRuntime."""
+
+    address: int
+    layout: Layout
+    minor: int
+
+
+@dataclass(frozen=True)
+class PythonThread:
+    """A thread with a PyThreadState. tid: in the target's own numbers; ident: pthread_self(); frame: 0 when none."""
+
+    tid: int
+    ident: int
+    frame: int
+
+
+def find_runtime(image: Image, auxiliary: bytes, executable: str) -> Runtime | str | None:
+    """Return the interpreter; a string says why one that is there cannot be read; None: there is none.
+
+    _PyRuntime is exported by the program or by libpython; Py_Version, since 3.11, says which version it is, and before
+    that the name of the program or the library. auxiliary: /proc/PID/auxv.
+    """
+    try:
+        for number, found in enumerate(loaded(image, auxiliary)):
+            path = found.name or executable
+            if number and not PYTHON_FILE.search(path):
+                continue
+            address = symbol(image, found, "_PyRuntime")
+            if address is not None:
+                return _runtime(image, found, address, path)
+    except UnreadableError:
+        return None
+    return None
+
+
+def _runtime(image: Image, found: Exports, address: int, path: str) -> Runtime | str:
+    version = symbol(image, found, "Py_Version")
+    minor = u32(image, version) >> 16 & 0xFF if version else _named_version(path)
+    free = minor >= 13 and u64(image, address + FREE_THREADED_AT) != 0
+    if minor in LAYOUTS and not free:
+        return Runtime(address, LAYOUTS[minor], minor)
+    return f"CPython 3.{minor}{' without GIL' if free else ''}: its layout is not known to hangdoc"
+
+
+def _named_version(path: str) -> int:
+    found = PYTHON_FILE.search(path.removesuffix(" (deleted)"))
+    return int(found[1]) if found and found[1] else 0
+
+
+def python_threads(image: Image, runtime: Runtime, crew: Crew) -> tuple[PythonThread, ...]:
+    """List the threads of all interpreters that are alive; one that is just being made or ended may be left out."""
+    layout = runtime.layout
+    states = [
+        data for interpreter in _interpreters(image, runtime) for data in _states(image, interpreter + layout.threads)
+    ]
+    threads = [_numbers(image, data, layout, crew) for data in states]
+    frames = [_at(data, layout.to_frame[0]) for data in states]
+    for offset in layout.to_frame[1:]:
+        read = image.read_many([(address + offset, 8) for address in frames])
+        frames = [int.from_bytes(data or b"", "little") for data in read]
+    return tuple(
+        PythonThread(tid, ident, frame)
+        for (tid, ident), frame in zip(threads, frames, strict=True)
+        if tid is not None and tid in crew.tids
+    )
+
+
+def _interpreters(image: Image, runtime: Runtime) -> Iterator[int]:
+    seen: set[int] = set()
+    place = runtime.address + runtime.layout.interpreters
+    while len(seen) < MOST_INTERPRETERS:
+        try:
+            address = u64(image, place)
+        except UnreadableError:
+            return
+        if not address or address in seen:
+            return
+        seen.add(address)
+        yield address
+        place = address + runtime.layout.next_interpreter
+
+
+def _states(image: Image, place: int) -> Iterator[bytes]:
+    """Yield the PyThreadStates of a list; it changes while it is read, so that it may break off or lead back."""
+    seen: set[int] = set()
+    try:
+        address = u64(image, place)
+        while address and address not in seen and len(seen) < MOST_THREADS:
+            seen.add(address)
+            data = image.read(address, STATE_BYTES)
+            yield data
+            address = _at(data, THREAD_NEXT)
+    except UnreadableError:
+        return
+
+
+STATE_BYTES = 192
+"""Up to the end of thread_id and native_thread_id."""
+
+
+def _numbers(image: Image, state: bytes, layout: Layout, crew: Crew) -> tuple[int | None, int]:
+    ident = _at(state, layout.thread)
+    if layout.native:
+        return _at(state, layout.native), ident
+    return tid_of(image, ident, crew.machine), ident
+
+
+def _at(data: bytes, offset: int) -> int:
+    return int.from_bytes(data[offset : offset + 8], "little")

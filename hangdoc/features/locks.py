@@ -1,0 +1,233 @@
+"""Who waits for whom because of locks: edges that stood over a window, a starved interpreter lock, deadlocks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from hangdoc.features.edges import Edge
+from hangdoc.model.locks import FutexWait, Gil, LockKind, Locks, PythonLock
+from hangdoc.model.reading import Known
+
+T = TypeVar("T")
+
+Node: TypeAlias = tuple[int, int]
+"""A thread: pid and tid. A lock that processes share leads from one process to another."""
+
+NAMES: dict[LockKind, str] = {
+    "mutex": "mutex",
+    "pi-mutex": "priority-inheriting mutex",
+    "robust-mutex": "robust mutex",
+    "rwlock": "write lock",
+}
+
+
+def lock_edges(readings: Mapping[int, Sequence[Locks]]) -> tuple[Edge, ...]:
+    """Return the waits for locks that stood in every reading of a window; readings: by pid, in their order.
+
+    Rule: the same thread waits at the same address for the same owner each time. One reading shows one moment, in
+    which a lock that works is now and then waited for too: with a single reading every edge is weak, and one to the
+    holder of the interpreter lock is weak unless that never changed hands.
+    """
+    found: list[Edge] = []
+    for pid, locks in sorted(readings.items()):
+        if locks:
+            found += _edges(pid, locks)
+    return tuple(found)
+
+
+def _edges(pid: int, locks: Sequence[Locks]) -> Iterator[Edge]:
+    weak = len(locks) < 2
+    for wait in _steady([{_futex_identity(one): one for one in read.futexes} for read in locks]):
+        if wait.kind != "gil":
+            yield from _futex_edge(pid, wait, weak=weak)
+    for held in _steady([{_python_identity(one): one for one in _python(read)} for read in locks]):
+        yield _python_edge(pid, held, weak=weak)
+    yield from _gil_edges(pid, [_gil(read) for read in locks])
+
+
+def _steady(readings: Sequence[Mapping[object, T]]) -> Iterator[T]:
+    """Yield the records of the last reading that are in all others too."""
+    for identity, record in readings[-1].items():
+        if all(identity in read for read in readings):
+            yield record
+
+
+def _futex_identity(wait: FutexWait) -> object:
+    return wait.tid, wait.address, wait.shared_key, wait.owner_tid
+
+
+def _python_identity(lock: PythonLock) -> object:
+    return lock
+
+
+def _python(locks: Locks) -> tuple[PythonLock, ...]:
+    return locks.python.value if isinstance(locks.python, Known) else ()
+
+
+def _gil(locks: Locks) -> Gil | None:
+    return locks.gil.value if isinstance(locks.gil, Known) else None
+
+
+def _futex_edge(pid: int, wait: FutexWait, *, weak: bool) -> Iterator[Edge]:
+    if not isinstance(wait.owner_tid, Known) or wait.owner_tid.value is None:
+        return
+    owner, where = wait.owner_tid.value, wait.owner_pid or pid
+    if wait.kind == "join":
+        yield Edge(pid, wait.tid, where, owner, "futex", f"thread {wait.tid} waits for thread {owner} to end", weak)
+        return
+    lock = f"the {NAMES.get(wait.kind, 'lock')} at {wait.address:#x}"
+    if not wait.owner_alive:
+        detail = f"thread {wait.tid} waits for {lock}, held by thread {owner}, which ended without releasing it"
+        yield Edge(pid, wait.tid, where, None, "futex", detail, weak)
+        return
+    holder = "itself" if (where, owner) == (pid, wait.tid) else f"thread {owner}"
+    other = f" of process {where}" if where != pid else ""
+    yield Edge(
+        pid, wait.tid, where, owner, "futex", f"thread {wait.tid} waits for {lock}, held by {holder}{other}", weak
+    )
+
+
+def _python_edge(pid: int, lock: PythonLock, *, weak: bool) -> Edge:
+    what = "RLock" if lock.through == "rlock" else "Lock"
+    begin = f"thread {lock.waiting_tid} waits for the Python {what} at {lock.address:#x}"
+    if lock.holder_tid is None:
+        end = "whose holder ended without releasing it"
+    elif lock.holder_tid == lock.waiting_tid:
+        end = "which it holds itself"
+    else:
+        end = f"held by thread {lock.holder_tid}"
+        end += " inside a with block" if lock.through == "with" else ""
+    return Edge(pid, lock.waiting_tid, pid, lock.holder_tid, "python-lock", f"{begin}, {end}", weak)
+
+
+def _gil_edges(pid: int, gils: Sequence[Gil | None]) -> Iterator[Edge]:
+    last = gils[-1]
+    if last is None or last.holder_tid is None:
+        return
+    stood = len(gils) > 1 and all(_same_hold(last, gil) for gil in gils)
+    for tid in last.waiting_tids:
+        detail = f"thread {tid} waits for the interpreter lock (GIL), held by thread {last.holder_tid}"
+        yield Edge(pid, tid, pid, last.holder_tid, "gil", detail, weak=not stood)
+
+
+def _same_hold(last: Gil, gil: Gil | None) -> bool:
+    return gil is not None and gil.locked and (gil.holder_tid, gil.switches) == (last.holder_tid, last.switches)
+
+
+@dataclass(frozen=True)
+class Starvation:
+    """An interpreter lock that one thread keeps. waiting: most that were seen to wait; held_s: at least so long."""
+
+    pid: int
+    holder_tid: int
+    waiting: int
+    held_s: float
+
+    def sentence(self, frame: str = "") -> str:
+        """Say it. frame: where the holder is, when that is known.
+
+        >>> Starvation(pid=1, holder_tid=7, waiting=40, held_s=5.02).sentence("sleep (gilhog.c)")
+        '40 threads wait for the GIL, held by TID 7 in sleep (gilhog.c) for at least 5.0 s'
+        """
+        threads = "1 thread waits" if self.waiting == 1 else f"{self.waiting} threads wait"
+        where = f" in {frame}" if frame else ""
+        return f"{threads} for the GIL, held by TID {self.holder_tid}{where} for at least {self.held_s:.1f} s"
+
+
+def gil_starvation(pid: int, readings: Sequence[tuple[int, Locks]]) -> Starvation | None:
+    """Return who keeps the interpreter lock from threads that want it; readings: (taken_ns, Locks), in their order.
+
+    Rule: the lock is held and its count of switches stood between readings, so that it was never given away in
+    between; at the last reading somebody waits for it. It fails when nothing else wants to run, which is no illness.
+    """
+    if not readings or (last := _gil(readings[-1][1])) is None or last.holder_tid is None or not last.waiting_tids:
+        return None
+    end_ns = since_ns = readings[-1][0]
+    waiting = 0
+    for taken_ns, locks in reversed(readings):
+        gil = _gil(locks)
+        if gil is None or not _same_hold(last, gil):
+            break
+        since_ns, waiting = taken_ns, max(waiting, len(gil.waiting_tids))
+    held_s = (end_ns - since_ns) / 1e9
+    return Starvation(pid, last.holder_tid, waiting, held_s) if held_s > 0 else None
+
+
+def deadlocks(edges: Iterable[Edge]) -> tuple[tuple[Edge, ...], ...]:
+    """Return one cycle of each knot of threads that wait for each other, within a process and across processes.
+
+    A cycle lists its edges in the order of waiting, from its smallest thread on; a thread that waits for itself is
+    one. Weak edges make no cycle.
+    """
+    leaving: dict[Node, dict[Node, Edge]] = defaultdict(dict)
+    for edge in edges:
+        if edge.weak or edge.from_tid is None or edge.to_tid is None:
+            continue
+        leaving[edge.from_pid, edge.from_tid].setdefault((edge.to_pid, edge.to_tid), edge)
+    found = []
+    for knot in _knots({node: tuple(targets) for node, targets in leaving.items()}):
+        start = min(knot)
+        if len(knot) > 1 or start in leaving[start]:
+            found.append(_one_cycle(leaving, frozenset(knot)))
+    return tuple(sorted(found, key=lambda cycle: (cycle[0].from_pid, cycle[0].from_tid or 0)))
+
+
+def _one_cycle(leaving: Mapping[Node, Mapping[Node, Edge]], knot: frozenset[Node]) -> tuple[Edge, ...]:
+    """Walk within a knot until a thread comes again."""
+    path: list[Edge] = []
+    seen: dict[Node, int] = {}
+    node = min(knot)
+    while node not in seen:
+        seen[node] = len(path)
+        following = min(target for target in leaving[node] if target in knot)
+        path.append(leaving[node][following])
+        node = following
+    cycle = path[seen[node] :]
+    first = min(range(len(cycle)), key=lambda at: (cycle[at].from_pid, cycle[at].from_tid or 0))
+    return tuple(cycle[first:] + cycle[:first])
+
+
+def _knots(leaving: Mapping[Node, tuple[Node, ...]]) -> list[list[Node]]:
+    """Return the strongly connected components (Tarjan's algorithm, without recursion: chains may be long)."""
+    order: dict[Node, int] = {}
+    low: dict[Node, int] = {}
+    stack: list[Node] = []
+    on_stack: set[Node] = set()
+    knots: list[list[Node]] = []
+    for root in leaving:
+        if root in order:
+            continue
+        work = [(root, iter(leaving[root]))]
+        order[root] = low[root] = len(order)
+        stack.append(root)
+        on_stack.add(root)
+        while work:
+            node, targets = work[-1]
+            target = next((one for one in targets if one not in order or one in on_stack), None)
+            if target is None:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == order[node]:
+                    knots.append(_pop_until(node, stack, on_stack))
+            elif target in order:
+                low[node] = min(low[node], order[target])
+            else:
+                order[target] = low[target] = len(order)
+                stack.append(target)
+                on_stack.add(target)
+                work.append((target, iter(leaving.get(target, ()))))
+    return knots
+
+
+def _pop_until(node: Node, stack: list[Node], on_stack: set[Node]) -> list[Node]:
+    knot = []
+    while True:
+        last = stack.pop()
+        on_stack.discard(last)
+        knot.append(last)
+        if last == node:
+            return knot

@@ -1,0 +1,1 @@
+"""What glibc keeps in memory about threads and locks."""

@@ -1,0 +1,1 @@
+"""Reading the memory of a process from outside: never writing, never stopping it."""

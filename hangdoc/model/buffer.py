@@ -1,0 +1,29 @@
+"""Text that a process has printed and that has not left it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from hangdoc.model.reading import Reading
+
+
+class HiddenText(Struct, frozen=True, kw_only=True):
+    """What one output stream of a process holds back.
+
+    stream: "stdout", "stderr" (CPython's), "c-stdout", "c-stderr" (the C library's) or "file"; fd: its descriptor;
+    size_bytes: 0 when all has been written; tail: its last lines, at most 2,000 characters (never recorded).
+    """
+
+    stream: Literal["stdout", "stderr", "c-stdout", "c-stderr", "file"]
+    fd: int
+    size_bytes: int
+    tail: str = ""
+
+
+class Buffers(Struct, frozen=True, tag="buffers"):
+    """The buffers probe's reading of one process; each stream's own failure is Missing in it."""
+
+    python: Reading[tuple[HiddenText, ...]]
+    c: Reading[tuple[HiddenText, ...]]

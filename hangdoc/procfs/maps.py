@@ -1,0 +1,66 @@
+"""Parse /proc/PID/maps: what lies where in an address space."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hangdoc.procfs.errors import refuse
+from hangdoc.procfs.numbers import LARGEST, counter, text
+
+LEAST_FIELDS = 5
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """One line of maps. end: the first address after it; shared: writes are seen by other processes."""
+
+    start: int
+    end: int
+    readable: bool
+    shared: bool
+    offset: int
+    device: str
+    inode: int
+    path: str
+
+
+def parse_maps(data: bytes) -> tuple[Mapping, ...]:
+    r"""Read a maps file; the kernel lists it by address.
+
+    >>> parse_maps(b"7f00-7f10 rw-s 00000020 00:01 42   /dev/zero (deleted)\n")  # doctest: +ELLIPSIS
+    (Mapping(start=32512, ..., path='/dev/zero (deleted)'),)
+    """
+    return tuple(_line(line) for line in data.splitlines() if line)
+
+
+def _line(line: bytes) -> Mapping:
+    fields = line.split(None, LEAST_FIELDS)
+    try:
+        start, end = (int(field, 16) for field in fields[0].split(b"-"))
+        rights, offset, device, inode = fields[1], int(fields[2], 16), fields[3].decode("ascii"), counter(fields[4])
+    except (IndexError, ValueError):
+        refuse("maps", line)
+    if not 0 <= start <= end <= LARGEST + 1 or not 0 <= offset <= LARGEST or len(rights) != 4:
+        refuse("maps", line)
+    path = text(fields[5].rstrip()) if len(fields) > LEAST_FIELDS else ""
+    return Mapping(start, end, rights[:1] == b"r", rights[3:] == b"s", offset, device, inode, path)
+
+
+def mapping_at(mappings: Sequence[Mapping], address: int) -> Mapping | None:
+    """Return the mapping that an address lies in."""
+    at = bisect_right(mappings, address, key=lambda mapping: mapping.start) - 1
+    return mappings[at] if at >= 0 and address < mappings[at].end else None
+
+
+def shared_key(mappings: Sequence[Mapping], address: int) -> str:
+    """Return the key under which processes share a futex ("device:inode:offset"), "" where memory is private.
+
+    The kernel finds a futex that is not private by its file and its place in it (kernel/futex/core.c, get_futex_key);
+    memory that a fork shares without a file is a file too, with an inode of its own.
+    """
+    mapping = mapping_at(mappings, address)
+    if mapping is None or not mapping.shared:
+        return ""
+    return f"{mapping.device}:{mapping.inode}:{address - mapping.start + mapping.offset}"

@@ -1,0 +1,187 @@
+"""Puts the readings of one process's locks together: each address once, in the numbers that /proc uses."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from hangdoc.cpython.gil import GilState, gil_at, gil_waited_for
+from hangdoc.cpython.locks import PythonLocks
+from hangdoc.cpython.runtime import find_runtime
+from hangdoc.glibc.locks import AFTER_BYTES, BEFORE_BYTES, Around, Crew, Owned, recognise
+from hangdoc.memory.image import UnreadableError
+from hangdoc.memory.process import ProcessMemory
+from hangdoc.model.locks import FutexWait, Gil, LockKind, Locks, PythonLock
+from hangdoc.model.reading import Known, Missing, Reading
+from hangdoc.procfs.maps import Mapping, parse_maps, shared_key
+from hangdoc.procfs.syscalls import FutexCall
+from hangdoc_probes._futexes import FutexWaits, still_waits
+from hangdoc_probes._reading import missing
+from hangdoc_probes._tids import Tids, process_of_thread
+
+NAME = "locks"
+
+
+@dataclass(frozen=True)
+class Read:
+    """One address: what is there, and what the threads that wait for it have in common."""
+
+    call: FutexCall
+    owned: Owned
+    gil: GilState | None
+
+
+class Scene:
+    """One process while its locks are read. gil: where its interpreter lock is, 0 when that is not known."""
+
+    def __init__(self, proc: Path, pid: int, machine: str, gil: int) -> None:
+        self.proc, self.pid, self.machine, self.gil = proc, pid, machine, gil
+        self.memory = ProcessMemory(pid, proc)
+
+    @cached_property
+    def mappings(self) -> tuple[Mapping, ...]:
+        """The address space, read only where it is needed."""
+        # Whole lines come at each read, so that a short one is not the last: only an empty one is.
+        return parse_maps(Path(f"{self.proc}/{self.pid}/maps").read_bytes())
+
+    @property
+    def auxiliary(self) -> bytes:
+        """What the kernel told the program when it started it."""
+        return Path(f"{self.proc}/{self.pid}/auxv").read_bytes()
+
+    @property
+    def executable(self) -> str:
+        """The program's own file."""
+        return os.readlink(f"{self.proc}/{self.pid}/exe").removesuffix(" (deleted)")  # noqa: PTH115
+
+    def close(self) -> None:
+        """Let go of the memory."""
+        self.memory.close()
+
+
+def read_locks(scene: Scene, waits: FutexWaits) -> Locks:
+    """Read every lock that a thread waits for."""
+    tids = Tids(scene.proc, scene.pid, waits.tids)
+    crew = Crew(tids.inner, scene.machine)
+    by_call = defaultdict(list)
+    for tid, call in waits.calls.items():
+        by_call[call].append(tid)
+    calls = list(by_call)
+    found = {call: _read_one(scene, call, data, crew) for call, data in zip(calls, _around(scene, calls), strict=True)}
+    futexes = [one for call, waiting in by_call.items() for one in _waits(scene, found[call], waiting, tids)]
+    gil = _gil(scene, found, by_call, crew, tids)
+    return Locks(
+        futexes=tuple(sorted(futexes, key=lambda one: one.tid)),
+        gil=gil,
+        python=_python(scene, waits, found, crew, tids),
+        complete=waits.complete,
+    )
+
+
+def _around(scene: Scene, calls: list[FutexCall]) -> list[bytes | None]:
+    size = BEFORE_BYTES + AFTER_BYTES
+    return scene.memory.read_many([(call.address - BEFORE_BYTES, size) for call in calls])
+
+
+def _read_one(scene: Scene, call: FutexCall, data: bytes | None, crew: Crew) -> Read:
+    try:
+        around = Around(scene.memory, call.address, data)
+        gil = gil_waited_for(around, call, crew)
+        if gil is not None:
+            return Read(call, Owned("gil", Known(gil.holder_tid)), gil)
+        return Read(call, recognise(around, call, crew), None)
+    except UnreadableError:
+        return Read(call, Owned("unknown", Missing(NAME, "gone", "the address is not mapped any more")), None)
+
+
+def _waits(scene: Scene, one: Read, waiting: list[int], tids: Tids) -> list[FutexWait]:
+    """Return the record of each thread that waits for one address, with an owner only if one of them still does."""
+    call, kind, owner = one.call, one.owned.kind, one.owned.owner
+    key = "" if call.private else shared_key(scene.mappings, call.address)
+    pid, alive = 0, True
+    held = owner.value if isinstance(owner, Known) else None
+    if held is not None:
+        if kind != "gil" and not still_waits(scene.proc, scene.pid, waiting[0], call, scene.machine):
+            owner = Missing(NAME, "gone", "the thread had the lock before its owner could be told")
+        else:
+            owner, pid, alive = _outer(scene, held, kind, tids, key)
+    return [FutexWait(tid, call.address, key, kind, owner, alive, pid) for tid in waiting]
+
+
+def _outer(scene: Scene, inner: int, kind: LockKind, tids: Tids, key: str) -> tuple[Reading[int | None], int, bool]:
+    """Translate an owner into /proc's numbers: the owner, the process it is of (0: the waiter's own), is it alive."""
+    tid = tids.outer.get(inner)
+    if tid is not None:
+        return Known(tid), 0, True
+    if tids.nested:
+        return Missing(NAME, "unsupported", "the owner is no thread of this process in its PID namespace"), 0, True
+    pid = process_of_thread(scene.proc, inner) if key else None
+    if pid is not None:
+        return _sharer(scene, inner, pid, key), pid, True
+    if kind in MAY_OUTLIVE:
+        return Known(inner), 0, False
+    return Missing(NAME, "gone", "the owner ended while it was read"), 0, True
+
+
+def _sharer(scene: Scene, tid: int, pid: int, key: str) -> Reading[int | None]:
+    """Return an owner in another process if that process has the shared memory too: else its number is reused."""
+    try:
+        mappings = parse_maps(Path(f"{scene.proc}/{pid}/maps").read_bytes())
+    except OSError as error:
+        return missing(NAME, error)
+    if any(one.shared and key.startswith(f"{one.device}:{one.inode}:") for one in mappings):
+        return Known(tid)
+    return Missing(NAME, "gone", f"the owner {tid} has ended, and its number has been given to another")
+
+
+MAY_OUTLIVE: frozenset[LockKind] = frozenset({"mutex"})
+"""Locks that stay held when their owner ends; the kernel itself hands on the other kinds."""
+
+
+def _gil(
+    scene: Scene, found: dict[FutexCall, Read], by_call: dict[FutexCall, list[int]], crew: Crew, tids: Tids
+) -> Reading[Gil | None]:
+    """Read the interpreter lock: the one most threads wait for, or that known from an earlier round."""
+    waiting: defaultdict[int, list[int]] = defaultdict(list)
+    states = {}
+    for call, one in found.items():
+        if one.gil is not None:
+            waiting[one.gil.address] += by_call[call]
+            states[one.gil.address] = one.gil
+    if waiting:
+        scene.gil = max(waiting, key=lambda address: len(waiting[address]))
+    state = states.get(scene.gil) or (gil_at(scene.memory, scene.gil, crew) if scene.gil else None)
+    if state is None:
+        return Known(None)
+    holder = tids.outer.get(state.holder_tid) if state.holder_tid is not None else None
+    return Known(Gil(holder, state.locked, state.switches, tuple(sorted(waiting[state.address]))))
+
+
+def _python(
+    scene: Scene, waits: FutexWaits, found: dict[FutexCall, Read], crew: Crew, tids: Tids
+) -> Reading[tuple[PythonLock, ...]]:
+    semaphores = {tid: call.address for tid, call in waits.calls.items() if found[call].owned.kind == "semaphore"}
+    if not semaphores:
+        return Known(())
+    runtime = find_runtime(scene.memory, scene.auxiliary, scene.executable)
+    if runtime is None:
+        return Known(())
+    if isinstance(runtime, str):
+        return Missing(NAME, "unsupported", runtime)
+    inner = {tids.inner_of(tid): address for tid, address in semaphores.items()}
+    locks = PythonLocks(scene.memory, runtime, crew).held(inner)
+    first = {lock.address: tids.outer[lock.waiting_tid] for lock in reversed(locks)}
+    still = {
+        address
+        for address, tid in first.items()
+        if still_waits(scene.proc, scene.pid, tid, waits.calls[tid], scene.machine)
+    }
+    return Known(tuple(_translated(lock, tids) for lock in locks if lock.address in still))
+
+
+def _translated(lock: PythonLock, tids: Tids) -> PythonLock:
+    holder = None if lock.holder_tid is None else tids.outer[lock.holder_tid]
+    return PythonLock(tids.outer[lock.waiting_tid], holder, lock.address, lock.through)

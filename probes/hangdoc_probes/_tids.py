@@ -1,0 +1,48 @@
+"""Translates between the numbers a process knows its threads by and those /proc shows: PID namespaces differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from hangdoc_probes._reading import read
+
+
+class Tids:
+    """The threads of one process. nested: it lives in a PID namespace below ours; outer: own number -> /proc's."""
+
+    def __init__(self, proc: Path, pid: int, tids: tuple[int, ...]) -> None:
+        self._task = f"{proc}/{pid}/task"
+        self.nested = len(_numbers(f"{proc}/{pid}/status", b"NSpid:")) > 1
+        self.outer: dict[int, int] = dict(self._translated(tids)) if self.nested else {tid: tid for tid in tids}
+        self.inner = frozenset(self.outer)
+        self._inner_of = {outer: inner for inner, outer in self.outer.items()} if self.nested else {}
+
+    def inner_of(self, tid: int) -> int:
+        """Return the number a thread knows itself by."""
+        return self._inner_of.get(tid, 0) if self.nested else tid
+
+    def _translated(self, tids: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+        for tid in tids:
+            try:
+                numbers = _numbers(f"{self._task}/{tid}/status", b"NSpid:")
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if numbers:
+                yield numbers[-1], tid
+
+
+def process_of_thread(proc: Path, tid: int) -> int | None:
+    """Return the process that a thread is of; None when there is no such thread."""
+    try:
+        found = _numbers(f"{proc}/{tid}/status", b"Tgid:")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return found[0] if found else None
+
+
+def _numbers(path: str, name: bytes) -> list[int]:
+    for line in read(path).split(b"\n"):
+        if line.startswith(name):
+            return [int(field) for field in line.split()[1:]]
+    return []
