@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hangdoc.features.hidden import Hidden, hidden
 from hangdoc.features.index import Index, Window
+from hangdoc.model.buffer import Buffers
 from hangdoc.model.fd import OpenFile, OpenFiles
 from hangdoc.model.log import LogEvent, LogTail, Phase
 from hangdoc.model.process import Process, ProcessKey
 from hangdoc.model.reading import Known, Missing, Reading
+from hangdoc.model.thread import Waits
 
 OUTPUT_DESCRIPTORS = (1, 2)
 
@@ -77,20 +80,38 @@ def _fresh(every: list[LogEvent], inside: tuple[LogEvent, ...]) -> tuple[LogEven
 
 @dataclass(frozen=True)
 class OutputFile:
-    """One of a process's output descriptors at its last two readings."""
+    """One of a process's output descriptors at its last reading. hidden: what was printed to it and is not there."""
 
     process: Process
     file: OpenFile
+    hidden: Reading[Hidden]
 
 
-def outputs(index: Index, processes: tuple[Process, ...], window: Window) -> tuple[OutputFile, ...]:
-    """Return descriptors 1 and 2 of every process whose descriptors could be read."""
+def outputs(index: Index, processes: tuple[Process, ...], window: Window, boot_wall_ns: int) -> tuple[OutputFile, ...]:
+    """Return descriptors 1 and 2 of every process whose descriptors could be read; boot_wall_ns: Unix time of boot."""
     found = []
     for process in processes:
         readings = index.known("fds", process.key, OpenFiles, window)
-        if readings:
-            found += [OutputFile(process, file) for file in readings[-1][1].files if file.fd in OUTPUT_DESCRIPTORS]
+        if not readings:
+            continue
+        buffers = _buffers(index, process.key, window, boot_wall_ns)
+        waits = index.known("futex", process.key, Waits, window)
+        found += [
+            OutputFile(process, file, hidden(buffers, waits[-1][1] if waits else None, file))
+            for file in readings[-1][1].files
+            if file.fd in OUTPUT_DESCRIPTORS
+        ]
     return tuple(found)
+
+
+def _buffers(index: Index, process: ProcessKey, window: Window, boot_wall_ns: int) -> Reading[tuple[int, Buffers]]:
+    """Return the last reading of a process's buffers; it is not taken in every window, and stays true until a write."""
+    until_now = Window(0, window.last, 0, window.end_ns)
+    taken = index.known("buffers", process, Buffers, until_now)
+    if not taken:
+        return index.missing("buffers", process, until_now)
+    taken_ns, buffers = taken[-1]
+    return Known((boot_wall_ns + taken_ns, buffers))
 
 
 def descriptors(index: Index, process: ProcessKey, window: Window) -> Reading[tuple[OpenFile, ...]]:

@@ -116,7 +116,7 @@ def items(image: Image, python: Cpython, mapping: int) -> Iterator[tuple[int, in
     keys, values = image.numbers(mapping + 32, 2)
     if values:
         raise image.refused("failed", "a dictionary without entries of its own")
-    head = image.bytes(keys, 40)
+    head = image.piece(keys, 40)
     if python.version >= (3, 11):
         log2_bytes, kind = head[9], head[10]
         (count,) = struct.unpack_from("<Q", head, 24)
@@ -127,7 +127,7 @@ def items(image: Image, python: Cpython, mapping: int) -> Iterator[tuple[int, in
         width, start = 24, keys + 40 + size * index_bytes
     if count > MOST_KEYS:
         raise image.refused("failed", "a dictionary of more names than a module has")
-    table = image.bytes(start, width * count)
+    table = image.piece(start, width * count)
     for number in range(count):
         key, value = struct.unpack_from("<2Q", table, width * number + width - 16)
         if key and value:
@@ -136,7 +136,7 @@ def items(image: Image, python: Cpython, mapping: int) -> Iterator[tuple[int, in
 
 def key_of(image: Image, python: Cpython, item: int) -> bytes | None:
     """Return a short ASCII key; None for any other one."""
-    head = image.bytes(item, python.text_offset + 24)
+    head = image.piece(item, python.text_offset + 24)
     kind, length = struct.unpack_from("<2Q", head, 8)
     text = head[python.text_offset :]
     if kind != python.str_type or not 0 < length < len(text) or text[length]:
@@ -166,8 +166,8 @@ def _piece(image: Image, python: Cpython, item: int) -> bytes:
     if kind not in {python.bytes_type, python.str_type} or length > MOST_PENDING_BYTES:
         raise image.refused("failed", "what a stream keeps is neither text nor bytes")
     if kind == python.bytes_type:
-        return image.bytes(item + 32, length)
-    text = image.bytes(item + python.text_offset, length + 1)
+        return image.piece(item + 32, length)
+    text = image.piece(item + python.text_offset, length + 1)
     if not text.isascii() or text[-1]:
         raise image.refused("failed", "what a stream keeps is not the plain text it should be")
     return text[:-1]

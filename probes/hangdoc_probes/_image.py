@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from hangdoc.model.reading import Missing, Reason, Reading
+from hangdoc.model.reading import Missing, Reading, Reason
 
 MOST_BYTES = 32 << 20
 """Read of one process in one take; arbitrary: ten times what a large interpreter takes."""
@@ -36,7 +36,7 @@ class Image:
         self._bytes_left = MOST_BYTES
         self._reads_left = MOST_READS
 
-    def bytes(self, address: int, length: int) -> bytes:
+    def piece(self, address: int, length: int) -> bytes:
         """Return a piece of the memory; nothing is a piece of no length."""
         if length == 0:
             return b""
@@ -55,14 +55,14 @@ class Image:
 
     def numbers(self, address: int, count: int) -> tuple[int, ...]:
         """Return unsigned numbers of 8 bytes that lie side by side."""
-        return struct.unpack(f"<{count}Q", self.bytes(address, 8 * count))
+        return struct.unpack(f"<{count}Q", self.piece(address, 8 * count))
 
     def name(self, address: int) -> bytes:
         """Return a string up to its zero byte, not beyond the page if the next one cannot be read."""
         try:
-            found = self.bytes(address, LONGEST_NAME_BYTES)
+            found = self.piece(address, LONGEST_NAME_BYTES)
         except UnreadError:
-            found = self.bytes(address, min(LONGEST_NAME_BYTES, PAGE_BYTES - address % PAGE_BYTES))
+            found = self.piece(address, min(LONGEST_NAME_BYTES, PAGE_BYTES - address % PAGE_BYTES))
         return found.partition(b"\0")[0]
 
     def refused(self, reason: Reason, detail: str) -> UnreadError:

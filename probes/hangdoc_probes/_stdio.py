@@ -57,7 +57,7 @@ def _stream(image: Image, address: int) -> CStream | None:
     _IO_write_base 32, _IO_write_ptr 40, _IO_buf_base 56, _IO_buf_end 64, _chain 104, _fileno 112, _wide_data 160,
     _mode 192 (positive: a stream of wide characters).
     """
-    data = image.bytes(address, FILE_BYTES)
+    data = image.piece(address, FILE_BYTES)
     (flags,) = struct.unpack_from("<I", data, 0)
     base, pointer, _, start, end = struct.unpack_from("<5Q", data, 32)
     (fd,) = struct.unpack_from("<i", data, 112)
@@ -73,4 +73,4 @@ def _stream(image: Image, address: int) -> CStream | None:
         return CStream(fd, start != 0, b"")
     if not (start <= base < pointer <= end) or pointer - base > MOST_PENDING_BYTES:
         raise image.refused("failed", "a stream changed while it was read")
-    return CStream(fd, used=True, data=image.bytes(base, pointer - base))
+    return CStream(fd, used=True, data=image.piece(base, pointer - base))

@@ -102,7 +102,7 @@ def _text(image: Image, python: Cpython, item: int) -> _Text | None:
     if not 32 <= buffer < min(flags) <= max(flags) < last < 512:
         raise image.refused("unsupported", "text streams of this python are not as they are known")
     after = (last + 8) & ~7
-    data = image.bytes(item, after + 48)
+    data = image.piece(item, after + 48)
     ok, detached, chunk_bytes, below = struct.unpack_from("<iiqQ", data, buffer - 16)
     pending, count = struct.unpack_from("<Qq", data, after + 32)
     if ok not in {0, 1} or detached not in {0, 1} or any(data[flag] > 1 for flag in flags):
@@ -136,7 +136,7 @@ def _buffered(image: Image, item: int) -> _Below | None:
     raw_at = at.get(b"raw", 0)
     if raw_at < 16 or at.get(b"_finalizing") != raw_at + 24:
         raise image.refused("unsupported", "buffers of this python are not as they are known")
-    data = image.bytes(item, raw_at + 120)
+    data = image.piece(item, raw_at + 120)
     raw, ok, detached, _, writable = struct.unpack_from("<Q4i", data, raw_at)
     position_at = raw_at + 32
     absolute, buffer, position, _, read_end, start, end = struct.unpack_from("<qQ5q", data, position_at)
@@ -150,13 +150,13 @@ def _buffered(image: Image, item: int) -> _Below | None:
         return None
     if not (end == -1 or 0 <= start <= end <= size):
         raise image.refused("failed", "a stream changed while it was read")
-    data = image.bytes(buffer + start, end - start) if end > start else b""
+    data = image.piece(buffer + start, end - start) if end > start else b""
     return _Below(_descriptor(image, raw), data, (absolute, position, start, end))
 
 
 def _descriptor(image: Image, item: int) -> int:
     """Return the descriptor of a FileIO (fileio in Modules/_io/fileio.c: fd, an int, is its first field)."""
-    (number,) = struct.unpack("<i", image.bytes(item + 16, 4))
+    (number,) = struct.unpack("<i", image.piece(item + 16, 4))
     if not -1 <= number < LARGEST_FD:
         raise image.refused("unsupported", "files of this python are not as they are known")
     return int(number)

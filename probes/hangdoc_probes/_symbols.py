@@ -44,15 +44,15 @@ class Exports:
 
     def find(self, image: Image, name: bytes) -> Symbol | None:
         """Look a name up in the hash table; None when it is not exported."""
-        buckets, first, blooms, _ = struct.unpack("<4I", image.bytes(self.hashes, 16))
+        buckets, first, blooms, _ = struct.unpack("<4I", image.piece(self.hashes, 16))
         if not (0 < buckets < 1 << 24 and blooms < 1 << 24):
             return None
         hashed = gnu_hash(name)
         bucket_at = self.hashes + 16 + 8 * blooms
-        (index,) = struct.unpack("<I", image.bytes(bucket_at + 4 * (hashed % buckets), 4))
+        (index,) = struct.unpack("<I", image.piece(bucket_at + 4 * (hashed % buckets), 4))
         chain_at = bucket_at + 4 * buckets
         for number in range(index, index + MOST_CHAIN if index >= first else index):
-            (entry,) = struct.unpack("<I", image.bytes(chain_at + 4 * (number - first), 4))
+            (entry,) = struct.unpack("<I", image.piece(chain_at + 4 * (number - first), 4))
             if entry | 1 == hashed | 1 and (found := self._symbol(image, number, name)):
                 return found
             if entry & 1:
@@ -60,7 +60,7 @@ class Exports:
         return None
 
     def _symbol(self, image: Image, number: int, name: bytes) -> Symbol | None:
-        name_at, _, _, section, value, size = struct.unpack("<IBBHQQ", image.bytes(self.symbols + 24 * number, 24))
+        name_at, _, _, section, value, size = struct.unpack("<IBBHQQ", image.piece(self.symbols + 24 * number, 24))
         if not section or image.name(self.names + name_at) != name:
             return None
         return Symbol(self.bias + value, size)
@@ -75,14 +75,14 @@ def exports(image: Image, base: int) -> Exports | None:
 
 
 def _exports(image: Image, base: int) -> Exports | None:
-    header = image.bytes(base, 64)
+    header = image.piece(base, 64)
     kind, machine = struct.unpack_from("<HH", header, 16)
     headers_at, _, _, _, size, count = struct.unpack_from("<QQIHHH", header, 32)
     if not header.startswith(ELF64_LITTLE_ENDIAN) or kind not in {ET_EXEC, ET_DYN} or machine not in MACHINES:
         return None
     if size != 56 or not 0 < count <= MOST_PROGRAM_HEADERS:
         return None
-    table = image.bytes(base + headers_at, size * count)
+    table = image.piece(base + headers_at, size * count)
     segments = [struct.unpack_from("<IIQQQQQQ", table, 56 * number) for number in range(count)]
     # The first page of the file lies at its segment's own address, or that much further on.
     first = next((one[3] for one in segments if one[0] == PT_LOAD and one[2] == 0), None)

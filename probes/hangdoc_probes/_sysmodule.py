@@ -68,9 +68,7 @@ def names_of(image: Image, python: Cpython, mapping: int) -> dict[bytes, int] | 
     return {name: value for name, value in found.items() if name in WANTED and name is not None}
 
 
-def _first(
-    image: Image, python: Cpython, ranges: DataRanges, block: Sequence[int], tried: set[int]
-) -> int | None:
+def _first(image: Image, python: Cpython, ranges: DataRanges, block: Sequence[int], tried: set[int]) -> int | None:
     for pointer in block:
         if pointer % 8 or pointer in tried or pointer not in ranges:
             continue

@@ -178,9 +178,7 @@ def _interpreter(target: Target) -> Cpython | None:
     return None
 
 
-def _python_texts(
-    before: tuple[PythonStream, ...], now: tuple[PythonStream, ...]
-) -> tuple[HiddenText, ...] | None:
+def _python_texts(before: tuple[PythonStream, ...], now: tuple[PythonStream, ...]) -> tuple[HiddenText, ...] | None:
     if before != now:
         return None
     return tuple(_text(one.stream, one.fd, one.data, one.replaced_by) for one in now)
