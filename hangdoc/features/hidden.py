@@ -78,15 +78,13 @@ def _tail(texts: list[HiddenText]) -> Reading[str]:
     if any(text.size_bytes and not text.tail for text in texts):
         return NOT_RECORDED
     # Which of two buffers comes first is not known: each begins a line of its own.
-    return Known("\n".join(text.tail.removesuffix("\n") for text in texts if text.tail)[-TAIL_CHARACTERS:])
+    *others, last = (text.tail for text in texts if text.tail)
+    lines = [tail if tail.endswith("\n") else f"{tail}\n" for tail in others]
+    return Known("".join((*lines, last))[-TAIL_CHARACTERS:])
 
 
 def _is_written(waits: Waits | None, fd: int) -> bool:
-    calls = [] if waits is None else [thread.system_call for thread in waits.threads]
-    return any(
-        isinstance(call, Known)
-        and call.value is not None
-        and call_of(call.value.number, waits.machine if waits else "") == "write"
-        and call.value.args[:1] == (fd,)
-        for call in calls
-    )
+    if waits is None:
+        return False
+    calls = [thread.system_call.value for thread in waits.threads if isinstance(thread.system_call, Known)]
+    return any(call and call_of(call.number, waits.machine) == "write" and call.args[:1] == (fd,) for call in calls)

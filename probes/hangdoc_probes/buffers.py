@@ -41,6 +41,9 @@ C_LIBRARY = re.compile(r"libc(?:\.so\.6|-2\.\d+\.so)")
 PYTHON = re.compile(r"(?:lib)?python\d?")
 """How the file that holds CPython is called; any other program may hold it too and is looked at as well."""
 
+WHOLE = frozenset({"denied", "gone"})
+"""Reasons that are the process's, not a library's."""
+
 C_NAMES: dict[int, Literal["c-stdout", "c-stderr"]] = {1: "c-stdout", 2: "c-stderr"}
 
 
@@ -87,8 +90,9 @@ class BuffersSession:
             memory.close()
         if parse_stat(read(f"{self._proc}/{pid}/stat")).start_ticks != process.key.start_ticks:
             return Missing(NAME, "gone", "the process has ended, and its pid was given to another")
-        refused = [one for one in (buffers.python, buffers.c) if isinstance(one, Missing) and one.reason == "denied"]
-        return refused[0] if len(refused) == 2 else Known(buffers)
+        if isinstance(buffers.python, Missing) and isinstance(buffers.c, Missing) and buffers.c.reason in WHOLE:
+            return buffers.c
+        return Known(buffers)
 
 
 def buffers_of(target: Target) -> Buffers:
