@@ -88,7 +88,10 @@ class OutputFile:
 
 
 def outputs(index: Index, processes: tuple[Process, ...], window: Window, boot_wall_ns: int) -> tuple[OutputFile, ...]:
-    """Return descriptors 1 and 2 of every process whose descriptors could be read; boot_wall_ns: Unix time of boot."""
+    """Return descriptors 1 and 2 of every process whose descriptors could be read, and files that text waits for.
+
+    boot_wall_ns: Unix time at which the machine started.
+    """
     found = []
     for process in processes:
         readings = index.known("fds", process.key, OpenFiles, window)
@@ -99,7 +102,7 @@ def outputs(index: Index, processes: tuple[Process, ...], window: Window, boot_w
         found += [
             OutputFile(process, file, hidden(buffers, waits[-1][1] if waits else None, file))
             for file in readings[-1][1].files
-            if file.fd in OUTPUT_DESCRIPTORS
+            if file.fd in OUTPUT_DESCRIPTORS or (file.kind == "file" and file.fd in _holding(buffers))
         ]
     return tuple(found)
 
@@ -112,6 +115,15 @@ def _buffers(index: Index, process: ProcessKey, window: Window, boot_wall_ns: in
         return index.missing("buffers", process, until_now)
     taken_ns, buffers = taken[-1]
     return Known((boot_wall_ns + taken_ns, buffers))
+
+
+def _holding(buffers: Reading[tuple[int, Buffers]]) -> set[int]:
+    """Return the descriptors that text waits for."""
+    if isinstance(buffers, Missing):
+        return set()
+    libraries = (buffers.value[1].python, buffers.value[1].c)
+    known = [text for library in libraries if isinstance(library, Known) for text in library.value]
+    return {text.fd for text in known if text.size_bytes}
 
 
 def descriptors(index: Index, process: ProcessKey, window: Window) -> Reading[tuple[OpenFile, ...]]:

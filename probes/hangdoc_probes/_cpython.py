@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hangdoc_probes._image import Image
+from hangdoc_probes._image import Image, UnreadError
 from hangdoc_probes._symbols import Exports
 
 OLDEST, NEWEST = (3, 9), (3, 14)
@@ -22,6 +22,10 @@ MOST_MEMBERS = 64
 """Members of a type, and types it derives from; arbitrary."""
 MOST_PENDING_BYTES = 1 << 20
 """Of one string or list. Arbitrary: a stream keeps 8,192 bytes (chunk_size in Modules/_io/textio.c)."""
+
+
+SHORT_BYTES = 64
+"""Text that is read together with its object. Arbitrary: most of what print() is given is shorter."""
 
 
 @dataclass(frozen=True)
@@ -162,12 +166,22 @@ def pieces(image: Image, python: Cpython, item: int) -> bytes:
 
 
 def _piece(image: Image, python: Cpython, item: int) -> bytes:
-    kind, length = image.numbers(item + 8, 2)
+    head = _head(image, item, python.text_offset + SHORT_BYTES)
+    kind, length = struct.unpack_from("<2Q", head, 8)
     if kind not in {python.bytes_type, python.str_type} or length > MOST_PENDING_BYTES:
         raise image.refused("failed", "what a stream keeps is neither text nor bytes")
+    start, size = (32, length) if kind == python.bytes_type else (python.text_offset, length + 1)
+    data = head[start : start + size] if start + size <= len(head) else image.piece(item + start, size)
     if kind == python.bytes_type:
-        return image.piece(item + 32, length)
-    text = image.piece(item + python.text_offset, length + 1)
-    if not text.isascii() or text[-1]:
+        return data
+    if not data.isascii() or data[-1]:
         raise image.refused("failed", "what a stream keeps is not the plain text it should be")
-    return text[:-1]
+    return data[:-1]
+
+
+def _head(image: Image, item: int, length: int) -> bytes:
+    """Read an object and what follows, so that a short text takes one read; less where the memory ends."""
+    try:
+        return image.piece(item, length)
+    except UnreadError:
+        return image.piece(item, 24)
