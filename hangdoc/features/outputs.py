@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hangdoc.features.hidden import Hidden, hidden
+from hangdoc.features.hidden import Hidden, hidden, holding, last_look
 from hangdoc.features.index import Index, Window
-from hangdoc.model.buffer import Buffers
 from hangdoc.model.fd import OpenFile, OpenFiles
 from hangdoc.model.log import LogEvent, LogTail, Phase
 from hangdoc.model.process import Process, ProcessKey
 from hangdoc.model.reading import Known, Missing, Reading
-from hangdoc.model.thread import Waits
 
 OUTPUT_DESCRIPTORS = (1, 2)
 
@@ -97,33 +95,14 @@ def outputs(index: Index, processes: tuple[Process, ...], window: Window, boot_w
         readings = index.known("fds", process.key, OpenFiles, window)
         if not readings:
             continue
-        buffers = _buffers(index, process.key, window, boot_wall_ns)
-        waits = index.known("futex", process.key, Waits, window)
+        look = last_look(index, process.key, window, boot_wall_ns)
+        also = holding(look)
         found += [
-            OutputFile(process, file, hidden(buffers, waits[-1][1] if waits else None, file))
+            OutputFile(process, file, hidden(look, file))
             for file in readings[-1][1].files
-            if file.fd in OUTPUT_DESCRIPTORS or (file.kind == "file" and file.fd in _holding(buffers))
+            if file.fd in OUTPUT_DESCRIPTORS or (file.kind == "file" and file.fd in also)
         ]
     return tuple(found)
-
-
-def _buffers(index: Index, process: ProcessKey, window: Window, boot_wall_ns: int) -> Reading[tuple[int, Buffers]]:
-    """Return the last reading of a process's buffers; it is not taken in every window, and stays true until a write."""
-    until_now = Window(0, window.last, 0, window.end_ns)
-    taken = index.known("buffers", process, Buffers, until_now)
-    if not taken:
-        return index.missing("buffers", process, until_now)
-    taken_ns, buffers = taken[-1]
-    return Known((boot_wall_ns + taken_ns, buffers))
-
-
-def _holding(buffers: Reading[tuple[int, Buffers]]) -> set[int]:
-    """Return the descriptors that text waits for."""
-    if isinstance(buffers, Missing):
-        return set()
-    libraries = (buffers.value[1].python, buffers.value[1].c)
-    known = [text for library in libraries if isinstance(library, Known) for text in library.value]
-    return {text.fd for text in known if text.size_bytes}
 
 
 def descriptors(index: Index, process: ProcessKey, window: Window) -> Reading[tuple[OpenFile, ...]]:

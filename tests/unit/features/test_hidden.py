@@ -5,12 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from hangdoc.features.hidden import IN_A_WRITE, NOT_RECORDED, OVERTAKEN, Hidden, hidden
+from hangdoc.features.hidden import IN_A_WRITE, NOT_RECORDED, OVERTAKEN, Hidden, Look, hidden, holding, last_look
+from hangdoc.features.index import Index
 from hangdoc.model.buffer import Buffers, HiddenText
 from hangdoc.model.fd import OpenFile
 from hangdoc.model.reading import Known, Missing, Reading
-from hangdoc.model.thread import SystemCall, Waits
-from tests.unit.features.synthetic import SECOND_NS, waits
+from hangdoc.model.thread import ProcessIo, Progress, SystemCall, Waits
+from tests.unit.features.synthetic import KEY, SECOND_NS, Readings, trace, waits, whole
 
 TAKEN_NS = 100 * SECOND_NS
 UNREAD = Missing("buffers", "unsupported", "another layout")
@@ -38,9 +39,10 @@ def looked(
     c: tuple[HiddenText, ...] | Missing = (),
     calls: Waits | None = None,
     file: OpenFile = FILE,
+    quiet: bool = False,
 ) -> Reading[Hidden]:
     readings = [one if isinstance(one, Missing) else Known(one) for one in (python, c)]
-    return hidden(Known((TAKEN_NS, Buffers(*readings))), calls, file)
+    return hidden(Known(Look(TAKEN_NS, Buffers(*readings), quiet, calls)), file)
 
 
 def test_the_sum_of_both_libraries() -> None:
@@ -99,6 +101,31 @@ def test_a_later_write_makes_it_old_news() -> None:
     assert looked((text("one"),), file=PIPE) == Known(Hidden(3, Known("one")))
 
 
+def test_a_write_of_another_rank_does_not() -> None:
+    """Ranks share a log: a process that wrote nothing since still has what it had."""
+    later = msgspec.structs.replace(FILE, modified_wall_ns=Known(TAKEN_NS + 1))
+    assert looked((text("one"),), file=later, quiet=True) == Known(Hidden(3, Known("one")))
+
+
+def wrote(calls: int | None) -> Progress:
+    io = Missing("progress", "denied") if calls is None else Known(ProcessIo(0, 0, 0, calls, 0, 0))
+    return Progress(io, 0, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("counts", "quiet"), [((5, 5, 5), True), ((4, 5, 5), False), ((5, 5, 6), False), ((5, None, None), False)]
+)
+def test_a_process_is_quiet_when_its_count_of_writes_stands(counts: tuple[int | None, ...], quiet: bool) -> None:
+    """From the last count before its buffers were read until now; an unread count proves nothing."""
+    buffers = Buffers(Known((text("one"),)), Known(()))
+    first, then, last = ({("progress", KEY): wrote(count)} for count in counts)
+    rounds: list[Readings] = [first, {("buffers", KEY): buffers}, then, last]
+    of = trace(rounds)
+    found = last_look(Index(of), KEY, whole(of), 0)
+    assert isinstance(found, Known)
+    assert (found.value.quiet, holding(found)) == (quiet, {1})
+
+
 def test_a_redacted_trace_has_the_size_only() -> None:
     """Size without text: the text is missing, not empty."""
     assert looked((text("", size=62),)) == Known(Hidden(62, NOT_RECORDED))
@@ -107,4 +134,4 @@ def test_a_redacted_trace_has_the_size_only() -> None:
 def test_an_unread_process() -> None:
     """Without a reading its own reason stands."""
     denied = Missing("buffers", "denied", "no", "run as root")
-    assert hidden(denied, None, FILE) == denied
+    assert hidden(denied, FILE) == denied

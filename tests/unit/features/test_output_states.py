@@ -107,3 +107,11 @@ def test_hidden_bytes_are_evidence_for_a_log_that_is_held_back(code: str, says: 
     (finding,) = (one for one in found.hypotheses if one.id == HYPOTHESIS.id)
     told = {part: [line for line in getattr(finding, part) if "text" in line] for part in ("for_", "missing")}
     assert [part for part, lines in told.items() if lines] == ([] if says is None else [says])
+
+
+def test_a_file_that_text_waits_for_is_an_output_too(tmp_path: Path) -> None:
+    """Text for another descriptor than 1 and 2 has a row of its own."""
+    code = f"sys.stdout = open({str(tmp_path / 'own.log')!r}, 'w'); print('x' * 61)"
+    _, found = diagnosed(code, tmp_path, old=True)
+    (one,) = (one for one in found.outputs if one.fd not in (1, 2))
+    assert (one.path, one.hidden_bytes, one.hidden_tail) == (str(tmp_path / "own.log"), 62, "x" * 61 + "\n")
