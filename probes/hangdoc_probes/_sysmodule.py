@@ -6,7 +6,7 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
-from hangdoc.procfs.maps import Mapping
+from hangdoc.procfs.mappings import Mapping
 from hangdoc_probes._cpython import Cpython, items, key_of
 from hangdoc_probes._image import Image, UnreadError
 

@@ -13,7 +13,7 @@ from hangdoc.model.buffer import Buffers, HiddenText
 from hangdoc.model.process import Process
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.model.snapshot import Payload, Sample
-from hangdoc.procfs.maps import Mapping, parse_maps
+from hangdoc.procfs.mappings import Mapping, parse_mappings
 from hangdoc.procfs.stat import parse_stat
 from hangdoc.sampling.probe import Context, Probe, Round, Session
 from hangdoc.sampling.schedule import DENSE_EVERY
@@ -83,7 +83,7 @@ class BuffersSession:
             return Missing(NAME, "gone", "the process is a zombie: its memory is freed")
         memory = Memory(NAME, pid, self._proc)
         try:
-            mappings = parse_maps(Path(f"{self._proc}/{pid}/maps").read_bytes())
+            mappings = parse_mappings(Path(f"{self._proc}/{pid}/maps").read_bytes())
             program = str(Path(f"{self._proc}/{pid}/exe").readlink()).removesuffix(" (deleted)")
             buffers = buffers_of(Target(Image(NAME, memory.read), mappings, program))
         finally:
@@ -204,7 +204,7 @@ def check(proc: Path) -> Reading[str]:
     """Say whether memory can be read here."""
     memory = Memory(NAME, int(read(f"{proc}/self/stat").split()[0]), proc)
     try:
-        first = parse_maps(Path(f"{proc}/self/maps").read_bytes())[0]
+        first = parse_mappings(Path(f"{proc}/self/maps").read_bytes())[0]
         found = memory.read(first.start, 1)
     except OSError as error:
         return missing(NAME, error, attach=True)

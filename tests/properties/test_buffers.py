@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from hangdoc.model.buffer import Buffers
 from hangdoc.model.reading import Known, Missing, Reading
-from hangdoc.procfs.maps import Mapping
+from hangdoc.procfs.mappings import Mapping
 from hangdoc_probes import _memory, buffers
 from hangdoc_probes._cpython import Cpython, items, key_of, members, pieces
 from hangdoc_probes._image import MOST_BYTES, MOST_READS, Image, UnreadError

@@ -26,10 +26,10 @@ class Mapping:
         return self.access.startswith("rw")
 
 
-def parse_maps(data: bytes) -> tuple[Mapping, ...]:
+def parse_mappings(data: bytes) -> tuple[Mapping, ...]:
     r"""Read a maps file, in the order of addresses.
 
-    >>> parse_maps(b"7f00-7f80 rw-p 00002000 08:01 42                 /lib/a b.so (deleted)\n")
+    >>> parse_mappings(b"7f00-7f80 rw-p 00002000 08:01 42                 /lib/a b.so (deleted)\n")
     (Mapping(start=32512, end=32640, access='rw-p', offset=8192, path='/lib/a b.so'),)
     """
     return tuple(_mapping(line, data) for line in data.split(b"\n") if line)
