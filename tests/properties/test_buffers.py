@@ -18,7 +18,7 @@ from hangdoc.model.buffer import Buffers
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.procfs.mappings import Mapping
 from hangdoc_probes import _memory, buffers
-from hangdoc_probes._cpython import Cpython, items, key_of, members, pieces
+from hangdoc_probes._cpython import Cpython, cpython, items, key_of, members, pieces
 from hangdoc_probes._image import MOST_BYTES, MOST_READS, Image, UnreadError
 from hangdoc_probes._stdio import c_streams
 from hangdoc_probes._symbols import Exports, exports, gnu_hash
@@ -181,26 +181,55 @@ def test_a_list_of_streams_without_an_end() -> None:
     assert counted.reads < 10
 
 
-def test_another_object_header_is_refused() -> None:
-    """A free-threaded build has its type later in an object: nothing of it is read."""
-    # The hash table of one bucket that holds every symbol: types whose ob_type (+8) is not PyType_Type.
-    names = (b"_PyRuntime", b"PyType_Type", b"PyDict_Type", b"PyUnicode_Type", b"PyBytes_Type", b"PyList_Type")
+def interpreter(header: bool, version: int | None, *more: bytes) -> tuple[Image, Exports]:
+    """A memory of nothing but symbols: one bucket of a hash table, types, and Py_Version."""
+    types = (b"PyType_Type", b"PyDict_Type", b"PyUnicode_Type", b"PyBytes_Type", b"PyList_Type")
+    names = (*types, b"_PyRuntime", *more, *(() if version is None else (b"Py_Version",)))
     strings = b"\0" + b"\0".join(names) + b"\0" * 200
+    places = range(0x9000, 0x9000 + 64 * len(names), 64)
     symbols = bytes(24) + b"".join(
-        struct.pack("<IBBHQQ", strings.index(name), 17, 0, 1, 0x9000 + 64 * number, 64)
-        for number, name in enumerate(names)
+        struct.pack("<IBBHQQ", strings.index(b"\0" + name + b"\0") + 1, 17, 0, 1, place, 64)
+        for name, place in zip(names, places, strict=True)
     )
     chain = [gnu_hash(name) & ~1 for name in names]
-    hashes = struct.pack("<4I", 1, 1, 0, 0) + struct.pack("<I", 1) + struct.pack("<6I", *chain[:-1], chain[-1] | 1)
-    memory = {0x1000: hashes, 0x2000: symbols, 0x4000: strings, 0x9000: bytes(1024)}
+    hashes = struct.pack(f"<5I{len(chain)}I", 1, 1, 0, 0, 1, *chain[:-1], chain[-1] | 1)
+    data = bytearray(1024)
+    for place in range(0, 64 * len(types), 64):
+        struct.pack_into("<Q", data, place + 8, 0x9000 if header else 0)
+    struct.pack_into("<Q", data, 64 * (len(names) - 1), version or 0)
+    memory = {0x1000: hashes, 0x2000: symbols, 0x4000: strings, 0x9000: bytes(data)}
 
     def read(address: int, length: int) -> Reading[bytes]:
         base = max((base for base in memory if base <= address), default=0)
         piece = memory.get(base, b"")[address - base :][:length]
         return Known(piece) if len(piece) == length else NOWHERE
 
-    table = Exports(0, 0x2000, 0x4000, 0x1000)
-    image = Image("buffers", read)
+    return Image("buffers", read), Exports(0, 0x2000, 0x4000, 0x1000)
+
+
+def test_another_object_header_is_refused() -> None:
+    """A free-threaded build has its type later in an object: nothing of it is read."""
+    image, table = interpreter(False, 0x030D00F0)
     with pytest.raises(UnreadError, match="free-threaded") as caught:
-        buffers.cpython(image, table)
+        cpython(image, table)
     assert caught.value.missing.reason == "unsupported"
+
+
+@pytest.mark.parametrize("version", [None, 0x02070000, 0x03080000, 0x030F00A1, 0x04000000])
+def test_versions_that_nobody_proved_are_refused(version: int | None) -> None:
+    """Before 3.9 and after 3.14 nothing is read; 3.8 is told by a function that it does not have yet."""
+    image, table = interpreter(True, version)
+    with pytest.raises(UnreadError, match="is not one whose objects are known") as caught:
+        cpython(image, table)
+    assert caught.value.missing.reason == "unsupported"
+
+
+@pytest.mark.parametrize(
+    ("version", "known"), [(None, (3, 9)), (0x030B02F0, (3, 11)), (0x030D00F0, (3, 13)), (0x030E00F0, (3, 14))]
+)
+def test_versions_that_are_read(version: int | None, known: tuple[int, int]) -> None:
+    """3.11 and later say what they are; 3.9 and 3.10, whose objects are alike, do not."""
+    image, table = interpreter(True, version, b"PyFrame_GetCode")
+    found = cpython(image, table)
+    assert found is not None
+    assert found.version == known

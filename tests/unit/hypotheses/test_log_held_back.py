@@ -71,10 +71,10 @@ def holding(size: int) -> Buffers:
 @pytest.mark.parametrize(
     ("buffers", "grade", "sentence"),
     [
-        (holding(62), "confirmed", "62 bytes of its text are still in other (pid 100), for descriptor 1"),
+        (holding(62), "confirmed", "62 bytes of its text are still in process (pid 100), for descriptor 1"),
         (holding(0), "likely", None),
-        (UNREAD, "likely", "text still in other (pid 100): buffers denied (no)"),
-        (Buffers(python=UNREAD, c=Known(())), "likely", "text still in other (pid 100): buffers denied (no)"),
+        (UNREAD, "likely", "text still in process (pid 100): buffers denied (no)"),
+        (Buffers(python=UNREAD, c=Known(())), "likely", "text still in process (pid 100): buffers denied (no)"),
     ],
     ids=["62 bytes", "none", "unread", "half unread"],
 )
