@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,14 @@ import pytest
 from hangdoc.model.buffer import Buffers
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc_probes import _memory, _reading, buffers
+from tests.conftest import NOT_TO_BE_HAD
 from tests.unit.probes.printers import Printer, buffers_of, printing, program, python_texts
 from tests.unit.probes.targets import as_somebody_else, become_nobody, known, missing, process_of, take
 from tests.unit.probes.test_rights import lose_ptrace
 
+ROOT = Path(__file__).resolve().parents[3]
 PRINTS = [sys.executable, "-c", program("print('x' * 61)")]
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give rights up")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason=f"{NOT_TO_BE_HAD}only root can give rights up")
 
 
 def told(printer: Printer) -> list[str]:
@@ -146,6 +149,28 @@ def test_half_of_a_piece_is_none(tmp_path: Path) -> None:
     memory = _memory.Memory("buffers", os.getpid())
     assert isinstance(memory.read(end - 8, 8), Known)
     assert isinstance(memory.read(end - 8, 16), Missing)
+
+
+LOOKS = """
+from hangdoc_probes import buffers
+from tests.unit.probes.targets import process_of, take
+import sys
+(sample,) = take(buffers.PROBE, process_of(int(sys.argv[1])))
+print(sample.reading)
+"""
+
+
+@pytest.mark.needs("strace")
+def test_the_process_is_neither_traced_nor_signalled(tmp_path: Path) -> None:
+    """A reading makes no call that could stop anybody; the one it makes is process_vm_readv."""
+    calls = tmp_path / "calls"
+    command = ["strace", "-f", "-qq", "-o", str(calls), "-e", "trace=ptrace,/kill,/signal,/sigqueue,process_vm_readv"]
+    with printing(PRINTS, tmp_path) as printer:
+        looking = [*command, sys.executable, "-c", LOOKS, str(printer.pid)]
+        done = subprocess.run(looking, capture_output=True, text=True, cwd=ROOT, check=True)
+    assert "size_bytes=62" in done.stdout
+    made = {line.split()[1].partition("(")[0] for line in calls.read_text().splitlines()}
+    assert made == {"process_vm_readv"}
 
 
 def test_check_says_what_can_be_read() -> None:
