@@ -132,26 +132,30 @@ def _output(output: OutputFile, end_wall_ns: int) -> Output:
     file = output.file
     written_ns = file.modified_wall_ns
     silent_s = (end_wall_ns - written_ns.value) / 1e9 if isinstance(written_ns, Known) else None
+    found = output.hidden.value if isinstance(output.hidden, Known) else None
     return Output(
         pid=output.process.key.pid,
         fd=file.fd,
         path=file.target,
         kind=file.kind,
         state=_output_state(output),
-        hidden_bytes=None,
-        hidden_tail=None,
+        hidden_bytes=None if found is None else found.size_bytes,
+        hidden_tail=None if found is None else _value(found.tail),
         silent_s=None if silent_s is None else round(max(0.0, silent_s), 3),
     )
 
 
 def _output_state(output: OutputFile) -> OutputState:
-    """Return what can be told without reading the process's own buffer: equal sizes never prove "flushed"."""
+    """Return where the text is. A file has everything only if the process's own buffers were seen to be empty."""
     file = output.file
+    found = output.hidden.value if isinstance(output.hidden, Known) else None
     if isinstance(file.pipe, Known) and file.pipe.value.queued_bytes >= file.pipe.value.capacity_bytes:
         return "pipe-full"
+    if found is not None and found.size_bytes:
+        return "held-back"
     if isinstance(file.size_bytes, Known) and file.size_bytes.value == 0 and file.kind == "file":
         return "nothing-written"
-    return "unknown"
+    return "flushed" if found is not None and file.kind == "file" else "unknown"
 
 
 def _gpus(gpus: Reading[Gpus]) -> tuple[GpuState, ...] | None:

@@ -112,7 +112,7 @@ def features(trace: Trace, engine: Engine, window: Window, *, steady: bool) -> F
         members=members,
         departed=_departed(trace, window),
         log=log,
-        outputs=outputs(index, last.processes, window),
+        outputs=outputs(index, last.processes, window, last.wall_ns - last.at_ns),
         gpus=Known(gpus[-1][1]) if gpus else index.missing("gpu", None, window),
         phase="unknown",
         steady=steady,

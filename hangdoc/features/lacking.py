@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from hangdoc.features.features import Features
 from hangdoc.features.index import Index
+from hangdoc.features.outputs import OutputFile
 from hangdoc.model.diagnosis import MissingReading
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Missing
-
-BUFFER_UNREAD = Missing(
-    "fds", "unsupported", "text that is still in the process's own output buffer is not read by this version"
-)
 
 
 def missing_readings(index: Index, seen: Features) -> tuple[MissingReading, ...]:
@@ -28,7 +25,7 @@ def missing_readings(index: Index, seen: Features) -> tuple[MissingReading, ...]
             readings.append(member.flow.value.io_bytes)
         found += [(member.key, reading) for reading in readings if isinstance(reading, Missing)]
         found += [(member.key, refused) for refused in _refused_calls(seen, member.key)]
-    found += [(output.process.key, BUFFER_UNREAD) for output in seen.outputs]
+    found += [(output.process.key, lack) for output in seen.outputs for lack in _lacks(output)]
     rows = {_row(process, missing) for process, missing in found}
     return tuple(sorted(rows, key=lambda row: (row.probe, row.pid or 0, row.reason, row.detail)))
 
@@ -38,6 +35,14 @@ def _refused_calls(seen: Features, key: ProcessKey) -> list[Missing]:
     if isinstance(waits, Missing):
         return []
     return [thread.system_call for thread in waits.value[-1].threads if isinstance(thread.system_call, Missing)]
+
+
+def _lacks(output: OutputFile) -> tuple[Missing, ...]:
+    """Return what is not known of the text that an output waits for."""
+    if isinstance(output.hidden, Missing):
+        return (output.hidden,)
+    found = output.hidden.value
+    return (*found.lacks, *([found.tail] if isinstance(found.tail, Missing) else []))
 
 
 def _row(process: ProcessKey | None, missing: Missing) -> MissingReading:

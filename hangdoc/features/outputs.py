@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hangdoc.features.hidden import Hidden, hidden, holding, last_look
 from hangdoc.features.index import Index, Window
 from hangdoc.model.fd import OpenFile, OpenFiles
 from hangdoc.model.log import LogEvent, LogTail, Phase
@@ -77,19 +78,30 @@ def _fresh(every: list[LogEvent], inside: tuple[LogEvent, ...]) -> tuple[LogEven
 
 @dataclass(frozen=True)
 class OutputFile:
-    """One of a process's output descriptors at its last two readings."""
+    """One of a process's output descriptors at its last reading. hidden: what was printed to it and is not there."""
 
     process: Process
     file: OpenFile
+    hidden: Reading[Hidden]
 
 
-def outputs(index: Index, processes: tuple[Process, ...], window: Window) -> tuple[OutputFile, ...]:
-    """Return descriptors 1 and 2 of every process whose descriptors could be read."""
+def outputs(index: Index, processes: tuple[Process, ...], window: Window, boot_wall_ns: int) -> tuple[OutputFile, ...]:
+    """Return descriptors 1 and 2 of every process whose descriptors could be read, and files that text waits for.
+
+    boot_wall_ns: Unix time at which the machine started.
+    """
     found = []
     for process in processes:
         readings = index.known("fds", process.key, OpenFiles, window)
-        if readings:
-            found += [OutputFile(process, file) for file in readings[-1][1].files if file.fd in OUTPUT_DESCRIPTORS]
+        if not readings:
+            continue
+        look = last_look(index, process.key, window, boot_wall_ns)
+        also = holding(look)
+        found += [
+            OutputFile(process, file, hidden(look, file))
+            for file in readings[-1][1].files
+            if file.fd in OUTPUT_DESCRIPTORS or (file.kind == "file" and file.fd in also)
+        ]
     return tuple(found)
 
 

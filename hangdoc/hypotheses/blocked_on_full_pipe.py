@@ -45,6 +45,23 @@ def _does_not_wake(case: Case) -> Outcome:
     return Present("its writer did not wake") if clock.is_still else Absent("its writer wakes: somebody reads")
 
 
+def _reader(case: Case) -> str:
+    """Say which member has the reading end open; with fork several may have inherited it."""
+    stuck = stuck_in(case.patient, "write")
+    number = None if isinstance(stuck, Missing) or stuck.value is None else stuck.value.system_call.args[0]
+    outputs = [output for output in case.features.outputs if output.process.key == case.patient.key]
+    pipes = {output.file.target for output in outputs if output.file.fd == number}
+    readers, unread = [], False
+    for member in case.features.members.values():
+        if isinstance(member.files, Missing):
+            unread = True
+        elif member is not case.patient and any(f.target in pipes and "r" in f.access for f in member.files.value):
+            readers.append(signs.name_of(member.process))
+    if readers:
+        return f"its reading end is open in {', '.join(readers)}"
+    return "who has its reading end open is not known" if unread else "no other member has its reading end open"
+
+
 _PAGE_BYTES = 4096
 """PIPE_BUF on Linux (limits.h): a write of up to this many bytes is atomic."""
 
@@ -52,7 +69,7 @@ _PAGE_BYTES = 4096
 def _culprits(case: Case) -> tuple[Culprit, ...]:
     stuck = stuck_in(case.patient, "write")
     tid = None if isinstance(stuck, Missing) or stuck.value is None else stuck.value.tid
-    reason = "its output pipe is full; whoever holds the reading end has to read"
+    reason = f"its output pipe is full, and {_reader(case)}: whoever has it has to read"
     return (signs.culprit(case.patient, reason, tid),)
 
 
@@ -72,7 +89,7 @@ HYPOTHESIS = Hypothesis(
     excluding=(signs.nobody_died,),
     headline=lambda case: (
         f"{signs.name_of(case.patient.process)} cannot write its output: the pipe is full and nobody reads it"
-        f" (in {place(case.patient, case.patient.key.pid)})."
+        f" (in {place(case.patient, case.patient.key.pid)}); {_reader(case)}."
     ),
     culprits=_culprits,
     action="Make the process that started the launch read its output, or send it to a file.",

@@ -42,14 +42,27 @@ def _ranks_move(case: Case) -> Outcome:
     return Present("every rank moves")
 
 
+def _text_is_in_the_process(case: Case) -> Outcome:
+    """Text that a process printed is still in its own output buffer."""
+    unread: Unread | None = None
+    for output in case.features.outputs:
+        if isinstance(output.hidden, Missing):
+            unread = unread or Unread.of(output.hidden, f"text still in {signs.name_of(output.process)}")
+        elif size_bytes := output.hidden.value.size_bytes:
+            process = signs.name_of(output.process)
+            return Present(f"{size_bytes:,} bytes of its text are still in {process}, for descriptor {output.file.fd}")
+    if not case.features.outputs:
+        return Unread("text still in the processes: no output could be read")
+    return unread or Absent("no text is in the buffers of the processes")
+
+
 HYPOTHESIS = Hypothesis(
     id="HD503",
     name="log-held-back",
     verdict="healthy",
     suspects=signs.the_launch,
     essential=(_every_stack_says_ready, _log_is_behind, _ranks_move),
-    supporting=(_log_is_behind,),
-    confirm_at=1,
+    supporting=(_log_is_behind, _text_is_in_the_process),
     excluding=(signs.nobody_died,),
     headline="The server is further than its log says: the text is held back in a buffer.",
     action="Start the server with PYTHONUNBUFFERED=1, or without the pipe that buffers its output.",

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from hangdoc.model.buffer import Buffers
 from hangdoc.model.fd import OpenFiles
 from hangdoc.model.gpu import Gpus
 from hangdoc.model.locks import Locks
@@ -22,7 +23,7 @@ class Plain(Struct, frozen=True, tag="plain"):
     values: dict[str, str | int | float | bool | None]
 
 
-Payload: TypeAlias = CpuUse | Progress | OpenFiles | Waits | Stacks | Gpus | LogTail | Locks | Plain
+Payload: TypeAlias = CpuUse | Progress | OpenFiles | Waits | Stacks | Gpus | LogTail | Locks | Buffers | Plain
 
 
 class Sample(Struct, frozen=True, kw_only=True):

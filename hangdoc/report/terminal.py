@@ -12,11 +12,15 @@ from rich.text import Text
 from hangdoc.model.diagnosis import Culprit, Diagnosis, Finding, GpuState, Output, ProcessState, Wait, WaitEnd
 from hangdoc.report.document import timestamp
 from hangdoc.report.lacks import Lack, grouped
+from hangdoc.report.plain import plain
 from hangdoc.report.rows import bullet, harmless, section
 from hangdoc.report.words import GRADE_WORDS, OUTPUT_WORDS, bytes_text, duration, rank_text, ratio
 
 MOST_HOLDERS = 3
 """Processes named beside an output. Arbitrary: what fits into a line."""
+
+MOST_HIDDEN_LINES, MOST_HIDDEN_CHARACTERS = 5, 400
+"""Text of a buffer that is shown. Arbitrary: the last thing that it printed, and a little before."""
 
 MOST_PROCESSES = 24
 """Rows of the process table; the JSON has them all. Arbitrary: a screen."""
@@ -152,10 +156,17 @@ def _output(members: Sequence[Output]) -> RenderableType:
     silent = f", silent for {duration(min(silences))}" if silences else ""
     line = f"{first.path or first.kind} ({named}{more}): {OUTPUT_WORDS[first.state]}{silent}"
     if first.hidden_bytes:
-        line += f"; {bytes_text(first.hidden_bytes)} never reached it"
+        line += f"; {bytes_text(first.hidden_bytes)} still in the process"
     if first.hidden_tail:
-        line += f", the last of them: {first.hidden_tail}"
+        line += f"; its last lines: {_last_lines(first.hidden_tail)}"
     return bullet("-", line)
+
+
+def _last_lines(text: str) -> str:
+    """Return what fits into a few lines of a terminal; --json has more."""
+    lines = [plain(line) for line in text.splitlines()[-MOST_HIDDEN_LINES:]]
+    shown = " | ".join(line for line in lines if line.strip())
+    return shown if len(shown) <= MOST_HIDDEN_CHARACTERS else f"...{shown[-MOST_HIDDEN_CHARACTERS:]}"
 
 
 def _descriptors(members: Sequence[Output]) -> list[tuple[int, str]]:

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args, get_o
 import msgspec
 from msgspec import Struct
 
+from hangdoc.model.buffer import HiddenText
 from hangdoc.model.fd import OpenFile, OpenFiles
 from hangdoc.model.gpu import Gpu
 from hangdoc.model.locks import FutexWait
@@ -43,6 +44,8 @@ TEXT_RULES: dict[tuple[type[Struct], str], TextRule] = {
     (Missing, "remedy"): wording.sentence,
     (Sample, "probe"): names.code_name,
     (OpenFile, "target"): names.path,
+    (HiddenText, "tail"): names.nothing,
+    (HiddenText, "replaced_by"): names.free_text,
     (OpenFile, "access"): names.state_letter,
     (OpenFiles, "nvidia"): names.path,
     (Frame, "function"): names.function,

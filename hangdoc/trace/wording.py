@@ -20,7 +20,14 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-VOCABULARY = _words(
+_OF_BUFFERS = _words(
+    """
+    bases buffers build builds c c-stderr c-stdout characters dictionary entries export faster free-threaded freed glibc
+    hold keep keeps length library makes objects plain prints sense stderr stdout streams structure types
+    """
+)
+
+VOCABULARY = _OF_BUFFERS | _words(
     """
     a able aborted about above absent access accounted acquire acquired acquiring added address after again against
     ago all all_gather all_reduce allocated allow allowed almost already also always an and another answer answered

@@ -16,6 +16,7 @@ from hangdoc.procfs.cmdline import is_python, parse_cmdline
 from hangdoc.procfs.counters import parse_io
 from hangdoc.procfs.descriptor import kind_of, looks_like_log, parse_fdinfo
 from hangdoc.procfs.errors import ProcParseError
+from hangdoc.procfs.mappings import parse_mappings
 from hangdoc.procfs.stat import parse_stat, process_stat
 from hangdoc.procfs.status import parse_status
 from hangdoc.procfs.thread import parse_schedstat, parse_switches, parse_thread_state
@@ -39,6 +40,7 @@ PARSERS: dict[str, tuple[Callable[[bytes], object], bytes]] = {
     "syscall": (parse_system_call, b"202 0x10 0x80 0x2 0x0 0x0 0x0 0x7ffd0 0x55e0\n"),
     "wchan": (partial(parse_wait_channel, "futex", "S"), b"futex_do_wait"),
     "fdinfo": (parse_fdinfo, b"pos:\t62\nflags:\t0102001\nmnt_id:\t15\n"),
+    "maps": (parse_mappings, b"7f00-7f80 rw-p 00002000 08:01 42    /lib/a b.so (deleted)\n7f80-7fa0 r--p 0 0:0 0\n"),
     "cmdline": (parse_cmdline, b"python3\0-m\0server\0"),
     "executable": (lambda data: is_python("x", data), b"7f00 r-xp /usr/lib/libpython3.11.so"),
 }

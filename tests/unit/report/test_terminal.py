@@ -77,7 +77,10 @@ def test_next_step_names_its_playbook() -> None:
 def test_outputs() -> None:
     """An output says what is held back, since when it is silent, and the last text that did not arrive."""
     text = " ".join(rendered(FULL).split())
-    assert "held back in a buffer of the process, silent for 14 min; 62 bytes never reached it" in text
+    assert (
+        "held back in a buffer of the process, silent for 14 min; 62 bytes still in the process; its last lines: "
+        in text
+    )
     assert "KV cache" in text
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from hangdoc.model.buffer import Buffers, HiddenText
 from hangdoc.model.fd import OpenFile, OpenFiles, PipeFill
 from hangdoc.model.process import Launch, Process, ProcessKey, Role
 from hangdoc.model.reading import Known, Missing
@@ -110,6 +111,7 @@ def _payloads(trace: TraceBuilder, random: Random, pid: int, threads: int, thoro
     ]
     if thorough:
         found += [("futex", _waits(random, tids)), ("stacks", _stacks(trace, tids)), ("fds", _open_files())]
+        found.append(("buffers", _buffers()))
     return found
 
 
@@ -137,6 +139,11 @@ def stack_of(number: int) -> Stack:
         "<frozen importlib._bootstrap>",
     )
     return tuple(Frame(f"function_{depth}", files[(depth + number) % 5], 100 + depth * number) for depth in range(20))
+
+
+def _buffers() -> Buffers:
+    printed = HiddenText(stream="stdout", fd=1, size_bytes=62, tail="prompt of alice: ...\n", replaced_by="AliceTee")
+    return Buffers(python=Known((printed,)), c=Missing("buffers", "unsupported", "its C library is not glibc"))
 
 
 def _open_files() -> OpenFiles:
