@@ -36,6 +36,7 @@ def emit(text: str) -> None:
         sys.stdout = None
         raise
     except OSError as error:
+        sys.stdout = None  # the flush at exit would fail once more, and make the exit code 120
         raise HangdocError(f"the result cannot be written: {error.strerror}", "free some space") from error
 
 

@@ -263,9 +263,10 @@ def test_nobody_reads(tmp_path: Path) -> None:
 
 
 def test_full_standard_output() -> None:
-    """A result that cannot be written is 2, with the reason."""
+    """A result that cannot be written is 2, with the reason, buffered as it is by default."""
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(argv("probes"), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(argv("probes"), stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=buffered)
     assert done.returncode == 2
     assert done.stderr.startswith("hangdoc: the result cannot be written: ")
     assert len(done.stderr.splitlines()) == 1
