@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from hangdoc.model.fd import OpenFiles
 from hangdoc.model.gpu import Gpus
+from hangdoc.model.link import Links
 from hangdoc.model.log import LogTail
 from hangdoc.model.process import Process, ProcessKey
 from hangdoc.model.reading import Known, Missing
@@ -21,7 +22,7 @@ class Plain(Struct, frozen=True, tag="plain"):
     values: dict[str, str | int | float | bool | None]
 
 
-Payload: TypeAlias = CpuUse | Progress | OpenFiles | Waits | Stacks | Gpus | LogTail | Plain
+Payload: TypeAlias = CpuUse | Progress | OpenFiles | Waits | Stacks | Gpus | LogTail | Links | Plain
 
 
 class Sample(Struct, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from hangdoc.model.fd import OpenFile, OpenFiles
 from hangdoc.model.gpu import Gpu
+from hangdoc.model.link import Link, LinkEnd
 from hangdoc.model.log import LogEvent, LogTail
 from hangdoc.model.process import Launch, Process
 from hangdoc.model.reading import Known, Missing
@@ -54,6 +55,8 @@ TEXT_RULES: dict[tuple[type[Struct], str], TextRule] = {
     (ThreadWait, "wait_channel"): names.code_name,
     (Waits, "machine"): names.machine,
     (Gpu, "name"): names.gpu,
+    (Link, "detail"): wording.sentence,
+    (LinkEnd, "command"): names.thread,
     (LogEvent, "name"): names.code_name,
     (LogEvent, "rank"): names.rank_dimension,
     (LogEvent, "text"): wording.sentence,
