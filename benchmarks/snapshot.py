@@ -6,6 +6,7 @@ Run it with `python benchmarks/snapshot.py`.
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import statistics
 import subprocess
@@ -29,6 +30,7 @@ from hangdoc.sampling.probe import Context, Probe, Round
 PROCESSES, THREADS = 10, 200
 AWAKE_EVERY = 20
 """One thread in twenty polls ten times a second, as the helper threads of a server do; the others sleep."""
+SPIN = "spin\n"
 CHEAP = ("cpu", "progress", "fds", "futex")
 
 
@@ -54,22 +56,45 @@ def target(threads: int) -> None:
         work = poll if number % AWAKE_EVERY == 0 else awake.wait
         threading.Thread(target=work, daemon=True).start()
     print("ready", flush=True)
-    sys.stdin.read()
+    if sys.stdin.readline() == SPIN:
+        loop_for_ever()
+
+
+def loop_for_ever() -> None:
+    """Be ill: go round without getting anywhere, as the busy-wait that the observation is to find."""
+    turns = 0
+    while turns >= 0:
+        turns += 1
+        turns -= 1
+
+
+def launcher() -> None:
+    """Be the launch: start the targets, make the first one ill when told so, end them with the input."""
+    command = [sys.executable, __file__, "--target", str(THREADS)]
+    children = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(PROCESSES)
+    ]
+    for child in children:
+        assert child.stdout is not None
+        child.stdout.readline()
+    print(*(child.pid for child in children), flush=True)
+    first = children[0].stdin
+    assert first is not None
+    for order in sys.stdin:
+        first.write(order)
+        first.flush()
+    for child in children:
+        child.kill()
 
 
 @contextmanager
-def targets() -> Iterator[tuple[Process, ...]]:
-    command = [sys.executable, __file__, "--target", str(THREADS)]
+def launch() -> Iterator[tuple[subprocess.Popen[str], tuple[Process, ...]]]:
+    command = [sys.executable, __file__, "--launcher"]
     pipe = subprocess.PIPE
-    children = [subprocess.Popen(command, stdin=pipe, stdout=pipe) for _ in range(PROCESSES)]
-    try:
-        for child in children:
-            assert child.stdout is not None
-            child.stdout.readline()
-        yield tuple(process(child.pid) for child in children)
-    finally:
-        for child in children:
-            child.communicate()
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, start_new_session=True) as started:
+        assert started.stdout is not None
+        yield started, tuple(process(int(pid)) for pid in started.stdout.readline().split())
+        started.communicate()
 
 
 def process(pid: int) -> Process:
@@ -207,31 +232,41 @@ def own_share(processes: tuple[Process, ...], seconds: int) -> None:
         )
 
 
-def watch_once(pid: int) -> None:
-    command = [str(Path(sys.executable).with_name("hangdoc")), "watch", str(pid), "--once", "--json"]
+def watch_once(patient: subprocess.Popen[str]) -> None:
+    """Print how long the verdict takes, once one of the processes spins and the others wait."""
+    assert patient.stdin is not None
+    patient.stdin.write(SPIN)
+    patient.stdin.flush()
+    command = [str(Path(sys.executable).with_name("hangdoc")), "watch", str(patient.pid), "--once", "--json"]
     begun_s = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     wall_s = time.monotonic() - begun_s
     if not done.stdout.lstrip().startswith("{"):
         print("hangdoc watch PID --once: left out, the command gives no diagnosis yet")
         return
-    print(f"hangdoc watch PID --once: {wall_s:.1f} s wall, exit code {done.returncode}")
+    document = json.loads(done.stdout)
+    told = f"{document['verdict']} ({document['grade']}) of {len(document['processes'])} processes"
+    print(f"hangdoc watch PID --once: {told} after {wall_s:.1f} s wall, {document['window_s']:.1f} s of them observed")
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--target", type=int, help=argparse.SUPPRESS)
+    options.add_argument("--launcher", action="store_true", help=argparse.SUPPRESS)
     options.add_argument("--rounds", type=int, default=9, help="sweeps of each method (default 9)")
     options.add_argument("--seconds", type=int, default=20, help="length of the 1 Hz measurement (default 20)")
     given = options.parse_args()
     if given.target:
         target(given.target)
         return
-    with targets() as processes:
+    if given.launcher:
+        launcher()
+        return
+    with launch() as (started, processes):
         print(f"target: {PROCESSES} processes x {THREADS} threads; medians of {given.rounds} sweeps, taken in turn")
         table(processes, given.rounds)
         own_share(processes, given.seconds)
-        watch_once(processes[0].key.pid)
+        watch_once(started)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a failure looks like to a person: one line on standard error, and an exit code."""
+"""What goes to standard error: a failure as one line with its exit code, and progress where somebody watches."""
 
 from __future__ import annotations
 
@@ -33,13 +33,19 @@ def say(text: str) -> None:
         return
 
 
+def progress(line: str) -> None:
+    """Tell a person at a terminal what hangdoc is doing."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        say(line)
+
+
 def _explained(error: BaseException) -> tuple[str, str, ExitCode]:
     if isinstance(error, HangdocError):
         return error.message, error.remedy, error.exit_code
     if isinstance(error, KeyboardInterrupt):
         return "interrupted before there was a result", "", ExitCode.UNDETERMINED
-    if isinstance(error, BrokenPipeError):
-        return "", "", ExitCode.UNDETERMINED
+    if isinstance(error, BrokenPipeError):  # nobody reads any more; a diagnosis has its own code, see emit_diagnosis
+        return "", "", ExitCode.OK
     wrong_use = getattr(error, "format_message", None)  # of typer's own errors, whose class has moved before
     if callable(wrong_use):
         command = getattr(getattr(error, "ctx", None), "command_path", "hangdoc")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hangdoc.cli.output import emit, emit_diagnosis, progress
+from hangdoc.cli.failure import progress
+from hangdoc.cli.output import emit, emit_diagnosis
 from hangdoc.errors import ExitCode
 from hangdoc.model.diagnosis import Diagnosis
 from hangdoc.observe.attach import Attached

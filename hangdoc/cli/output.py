@@ -1,4 +1,4 @@
-"""Results to standard output, as text or JSON; progress to standard error where somebody watches it."""
+"""Results to standard output, as text or JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from io import StringIO, TextIOWrapper
 from os import environ
 from typing import TYPE_CHECKING, Any
 
-from hangdoc.cli.failure import say
+from hangdoc.errors import HangdocError
 from hangdoc.model.diagnosis import Diagnosis
 
 if TYPE_CHECKING:  # rich is imported when there is something to show: the observation must not wait for it
@@ -35,6 +35,8 @@ def emit(text: str) -> None:
         # Python flushes once more at its exit and would complain about the pipe again.
         sys.stdout = None
         raise
+    except OSError as error:
+        raise HangdocError(f"the result cannot be written: {error.strerror}", "free some space") from error
 
 
 def emit_json(value: Any) -> None:
@@ -70,9 +72,3 @@ def to_terminal(parts: Iterable[RenderableType], *, no_color: bool) -> str:
         console.print(part)
     # Rich pads lines to the width of a table; nobody wants these blanks in a file.
     return "".join(line.rstrip() + "\n" for line in to.getvalue().splitlines())
-
-
-def progress(line: str) -> None:
-    """Tell a person at a terminal what hangdoc is doing."""
-    if sys.stderr is not None and sys.stderr.isatty():
-        say(line)

@@ -185,6 +185,8 @@ def _kernels_unread(features: Features) -> Unread | None:
     """A GPU that runs kernels may be making progress that no reading here can show yet."""
     if isinstance(features.gpus, Missing):
         return Unread.of(features.gpus, "work on the GPU")
+    if not features.gpus.value.devices:
+        return Unread("work on the GPU that it has open: no GPU is visible from here")
     for gpu in features.gpus.value.devices:
         if isinstance(gpu.util_ratio, Missing):
             return Unread.of(gpu.util_ratio, f"work on GPU {gpu.index}")
@@ -207,11 +209,11 @@ def nobody_died(case: Case) -> Outcome:
 def the_dead(features: Features) -> tuple[Process, ...]:
     """Return the vital members that ended while watched, or that are zombies.
 
-    In a generic launch only zombies: children that end and are reaped are its daily life.
+    Where the engine is not known only zombies: children that end and are reaped are a launch's daily life.
     """
     if not features.members:
         return ()  # the launch ended as a whole: in order or not, nobody is left who waits for a dead one
-    left = () if features.launch.engine == "generic" else features.departed
+    left = features.departed if is_server(features) else ()
     gone = [departure.process for departure in left if is_vital(departure.process, features)]
     zombies = [
         member.process
@@ -219,6 +221,15 @@ def the_dead(features: Features) -> tuple[Process, ...]:
         if is_zombie(member) and is_vital(member.process, features)
     ]
     return (*gone, *zombies)
+
+
+def is_server(features: Features) -> bool:
+    """Tell whether the engine is a server that is known: its ranks never end, and how they idle is known.
+
+    Elsewhere a rank that waits may be one that idles, and one that ended may have done its work. A worker without
+    tasks beside a main thread that waits for the end looks from outside like a deadlock, and must not be called one.
+    """
+    return features.launch.engine in {"sglang", "vllm"}
 
 
 def is_vital(process: Process, features: Features) -> bool:

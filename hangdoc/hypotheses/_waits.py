@@ -43,18 +43,18 @@ def every_other_thread_is_parked(member: Member, tid: int | None = None) -> Read
         wait = waiting(member, other)
         if isinstance(wait, Missing):
             return wait
-        if wait.value is None or not wait.value.is_parked:
+        # A pool's worker that was caught in its wait, and worked in between, is alive.
+        if wait.value is None or not wait.value.is_parked or not clocks.value[other].is_still:
             return Known(False)
     return Known(True)
 
 
-def idles_in_known_ways(features: Features) -> bool:
-    """Tell whether the engine's tables say how its ranks look when they have nothing to do.
+def idle_is_known(features: Features) -> bool:
+    """Tell whether the engine's tables name the frames of its idle loops, so that whoever is elsewhere does not idle.
 
-    Elsewhere a rank that waits may be one that idles: a worker without tasks and a main thread that waits for the end
-    look from outside like a deadlock, and that must never be called one.
+    vLLM's do not: its workers wait for the next batch in a loop over shared memory.
     """
-    return features.launch.engine in {"sglang", "vllm"}
+    return features.launch.engine == "sglang"
 
 
 def nobody_left_to_release(case: Case) -> Outcome:
@@ -66,7 +66,7 @@ def nobody_left_to_release(case: Case) -> Outcome:
     wait in queues, conditions, futures and joins. Fails when native code releases it from a thread that has never run
     Python, and for a main thread whose signal handlers release it.
     """
-    if not idles_in_known_ways(case.features):
+    if not idle_is_known(case.features):
         return _deadlocked_for_sure(case)
     threads = worker_threads(case.patient)
     if isinstance(threads, Missing):

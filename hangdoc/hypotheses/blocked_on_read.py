@@ -7,7 +7,7 @@ from hangdoc.features.features import Member
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._waits import (
     every_other_thread_is_parked,
-    idles_in_known_ways,
+    idle_is_known,
     place,
     sits_in,
     stuck_in,
@@ -43,7 +43,7 @@ def _opens_fifo_alone(case: Case) -> Outcome | None:
     if stuck.value.channel != _FIFO_OPEN_CHANNEL:
         return Unread("what it opens")
     sentence = "it opens a FIFO, and nobody has opened the other end"
-    if not idles_in_known_ways(case.features):
+    if not idle_is_known(case.features):
         return Unread(f"{sentence}: a server that takes commands from a FIFO does the same")
     return Present(sentence)
 
@@ -84,7 +84,7 @@ def _writers(case: Case, pipe: OpenFile) -> Outcome:
 
 def _only_the_reader_writes(case: Case, pipe: str) -> Outcome:
     sentence = f"it reads from {pipe}, and only the reader itself holds its write end"
-    if idles_in_known_ways(case.features):
+    if idle_is_known(case.features):
         return Present(sentence)
     stuck = stuck_in(case.patient, "read")
     tid = stuck.value.tid if isinstance(stuck, Known) and stuck.value is not None else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import activity, waiting
-from hangdoc.features.features import is_tracker
+from hangdoc.features.features import Member, is_tracker
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Known, Missing
@@ -36,24 +36,40 @@ def _unless_it_goes_on(case: Case, logged: Present) -> Outcome:
 def _others_wait(case: Case) -> Outcome:
     """The launch cannot go on without the dead: by its engine's ranks, or because everybody else waits for a member.
 
-    A generic launch has members that do their work and leave, and parents that forget to reap them. So there all who
-    are left have to sit in a read, a lock or a wait for a child: a poll, a sleep or an accept may be idle.
+    Where the engine is not known, members do their work and leave, and parents forget to reap them. So there all who
+    are left have to stand still in a wait for a child, or in a read of what a member or a peer should send: a poll, a
+    sleep, an accept, a lock or a read of somebody's commands may be idle.
     """
-    if case.features.launch.engine != "generic":
+    if signs.is_server(case.features):
         return Present("the launch cannot go on without each of its ranks")
     unread: Unread | None = None
     for member in case.features.members.values():
-        name = signs.name_of(member.process)
         if is_tracker(member.process) or signs.is_zombie(member):
             continue
-        done, wait = activity(member), waiting(member, member.key.pid)
+        done = activity(member)
         if isinstance(done, Known) and done.value == "works":
-            return Absent(f"{name} goes on: it {signs.describe(done.value)}")
-        if isinstance(wait, Missing):
-            unread = Unread.of(wait, f"what {name} waits in")
-        elif wait.value is None or wait.value.call not in {"read", "futex", "wait-child"}:
-            unread = Unread(f"whether {name} waits for the dead member, or for something else")
-    return unread or Present("everybody else waits: in a read, for a lock or for a child")
+            return Absent(f"{signs.name_of(member.process)} goes on: it {signs.describe(done.value)}")
+        if done != Known("still") or not _waits_for_a_member(member, case):
+            unread = Unread(f"whether {signs.name_of(member.process)} waits for the dead member, or for something else")
+    return unread or Present("everybody else waits, for a child or for data from a member")
+
+
+def _waits_for_a_member(member: Member, case: Case) -> bool:
+    wait = waiting(member, member.key.pid)
+    if isinstance(wait, Missing) or wait.value is None:
+        return False
+    if wait.value.call != "read" or isinstance(member.files, Missing):
+        return wait.value.call == "wait-child"
+    number = wait.value.system_call.args[0]
+    source = next((file for file in member.files.value if file.fd == number), None)
+    if source is None or source.kind != "pipe":
+        return source is not None and source.kind == "socket"
+    return any(
+        file.target == source.target and "w" in file.access
+        for other in case.features.members.values()
+        if isinstance(other.files, Known)
+        for file in other.files.value
+    )
 
 
 def _in_log(case: Case) -> Outcome:
@@ -98,6 +114,13 @@ def _headline(case: Case) -> str:
     return f"A member failed: {outcome.because}."
 
 
+def _may_have_left(case: Case) -> Outcome:
+    """Contrary: a member of a launch of no known engine may have done its work; how it ended is not read."""
+    if signs.is_server(case.features):
+        return Absent("its ranks never end before the launch does")
+    return Unread("whether the dead member failed or had done its work")
+
+
 def _is_dead(case: Case) -> Outcome:
     dead = signs.the_dead(case.features)
     return Present("seen dead, not only reported") if dead else Absent("every process is still there")
@@ -111,6 +134,7 @@ HYPOTHESIS = Hypothesis(
     essential=(_died_or_raised, _others_wait),
     supporting=(_is_dead,),
     confirm_at=1,
+    contrary=(_may_have_left,),
     excluding=(_ended_in_order,),
     headline=_headline,
     culprits=_culprits,

@@ -59,6 +59,7 @@ def _loops_over_system_calls(case: Case) -> Outcome:
 
 
 def _is_no_poll(case: Case) -> Outcome:
+    """It cannot be an idle server that asks for requests again and again."""
     thread = _restless(case)
     if isinstance(thread, Missing) or thread.value is None:
         return Unread("whether it polls for requests")

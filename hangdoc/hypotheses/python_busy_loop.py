@@ -6,12 +6,14 @@ from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Sign, U
 from hangdoc.features.activity import SPIN_DEMAND_RATIO, is_helper
 from hangdoc.features.dumps import ThreadHistory
 from hangdoc.features.features import Member
+from hangdoc.features.frames import is_file
 from hangdoc.features.loops import Loop
 from hangdoc.features.motion import ThreadMotion
 from hangdoc.hypotheses import _signs as signs
-from hangdoc.hypotheses._waits import idles_in_known_ways
+from hangdoc.hypotheses._waits import idle_is_known
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Known, Missing, Reading
+from hangdoc.model.stack import Frame
 
 FEWEST_DUMPS = 3
 """Dumps that must all show the same function: loaders showed one or two different stacks in six dumps, so that two
@@ -125,7 +127,7 @@ def cannot_be_a_poll(thread: ThreadMotion, case: Case) -> Outcome:
     Rule: the engine's own idle loop is known; or the loop does not enter the kernel; or the process has nothing open
     on which a request could come. Fails for a server of an unknown engine that polls shared memory.
     """
-    if idles_in_known_ways(case.features):
+    if idle_is_known(case.features):
         return Present("the engine's idle loop is known, and it is not that")
     flow = case.patient.flow
     if isinstance(flow, Known) and isinstance(flow.value.io_bytes, Known) and flow.value.io_bytes.value > 0:
@@ -140,11 +142,30 @@ def cannot_be_a_poll(thread: ThreadMotion, case: Case) -> Outcome:
     return Present("it has nothing open on which a request could come")
 
 
+_EVENT_LOOPS = ("asyncio/base_events.py", "asyncio/events.py", "selectors.py", "socketserver.py", "zmq/sugar/socket.py")
+"""Files whose functions wait for somebody else's call or data, in a loop that asks without pause where it has to."""
+
+
+def _turns_an_event_loop(thread: ThreadHistory) -> Frame | None:
+    """Return the frame of an event loop, or of a poll, that is the loop itself or is called from it."""
+    loop = thread.loop()
+    for view in thread.views if loop is not None else ():
+        for frame in view.stack:
+            if any(is_file(frame.file, file) for file in _EVENT_LOOPS):
+                return frame
+            if loop is not None and (frame.function, frame.file) == (loop.frame.function, loop.frame.file):
+                break
+    return None
+
+
 _CARRIES_REQUESTS = frozenset({"socket", "pipe", "tty", "anon", "other"})
 
 
 def _is_no_poll(case: Case) -> Outcome:
+    """It cannot be an idle server that asks for requests again and again."""
     thread = spinning_thread(case.patient)
+    if isinstance(thread, Known) and thread.value is not None and (turns := _turns_an_event_loop(thread.value)):
+        return Unread(f"it may be an event loop that goes round: {signs.place_of(turns)}")
     motion = case.patient.motion
     clocks = motion if isinstance(motion, Missing) else motion.value.threads
     if isinstance(thread, Missing) or isinstance(clocks, Missing) or thread.value is None:

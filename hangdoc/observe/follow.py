@@ -10,7 +10,7 @@ from hangdoc.errors import ExitCode
 from hangdoc.model.diagnosis import Diagnosis
 from hangdoc.model.snapshot import Snapshot
 from hangdoc.observe.attach import Attached
-from hangdoc.observe.look import End, Reasoning, is_gone, require_reading
+from hangdoc.observe.look import End, Reasoning, is_gone, require_reading, require_round
 from hangdoc.observe.stop import Stop
 from hangdoc.report.exit_code import exit_code, exit_code_after_end
 
@@ -60,6 +60,7 @@ class Following:
                     yield view
                     if view.end is not None:
                         return
+            require_round(tape)
             yield self._last("stopped")
 
     def _view(self, snapshot: Snapshot, number: int) -> View | None:

@@ -13,6 +13,7 @@ from hangdoc.model.snapshot import Snapshot
 from hangdoc.model.thread import CpuUse
 from hangdoc.observe.attach import Attached
 from hangdoc.observe.stop import Stop
+from hangdoc.observe.tape import Tape
 from hangdoc.trace.records import Trace
 
 End: TypeAlias = Literal["settled", "time", "gone", "stopped"]
@@ -63,6 +64,7 @@ def look(attached: Attached, window: Window, reasoning: Reasoning) -> Look:
             attached.tape.finish(attached.observer.finish())
     if stop.asked:
         end = "stopped"
+        require_round(attached.tape)
     trace = attached.tape.trace()
     require_reading(trace, attached.launch.root.pid)
     return Look(trace, end)
@@ -95,6 +97,12 @@ def is_gone(snapshot: Snapshot) -> bool:
         if isinstance(sample.reading, Known) and isinstance(sample.reading.value, CpuUse)
     }
     return all(states.get(process.key) == "Z" for process in snapshot.processes)
+
+
+def require_round(tape: Tape) -> None:
+    """Raise KeyboardInterrupt when Ctrl-C came before there was anything to report."""
+    if not tape.rounds:
+        raise KeyboardInterrupt
 
 
 def require_reading(trace: Trace, pid: int) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hangdoc.model.diagnosis import Culprit, Diagnosis, Finding, Output, ProcessState, Wait, WaitEnd
+from hangdoc.model.diagnosis import Culprit, Diagnosis, Finding, GpuState, Output, ProcessState, Wait, WaitEnd
 from hangdoc.report.document import timestamp
 from hangdoc.report.lacks import Lack, grouped
 from hangdoc.report.rows import bullet, harmless, section
@@ -38,9 +38,10 @@ def parts(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     yield from section("Who has to move", [_culprit(one) for one in diagnosis.culprits])
     yield from section("Next", _next_steps(diagnosis))
     yield from _evidence(diagnosis)
-    yield from section("Who waits for whom", [_wait(one) for one in diagnosis.waits])
+    yield from section("Who waits for whom", _waits(diagnosis))
     yield from _verdicts(diagnosis)
     yield from section("Output", _outputs(diagnosis.outputs))
+    yield from section("GPUs", [_gpu(one) for one in diagnosis.gpus or ()])
     yield from section("Not read", [_lack(one) for one in grouped(diagnosis.missing)])
     yield from _processes(diagnosis.processes)
     yield _foot(diagnosis)
@@ -102,14 +103,35 @@ def _finding(finding: Finding, reasons: Sequence[str]) -> RenderableType:
     return bullet("x" if finding.grade == "ruled-out" else "~", f"{finding.name}: {reason}", "dim")
 
 
-def _wait(wait: Wait) -> RenderableType:
-    detail = f" ({wait.detail})" if wait.detail else ""
-    return bullet("-", f"{_end(wait.from_)} waits for {_end(wait.to)} through {wait.through}{detail}")
+def _waits(diagnosis: Diagnosis) -> list[RenderableType]:
+    names = {one.pid: rank_text(one.role, one.rank) for one in diagnosis.processes}
+    return [_wait(one, names) for one in diagnosis.waits]
 
 
-def _end(end: WaitEnd) -> str:
+def _wait(wait: Wait, names: Mapping[int, str]) -> RenderableType:
+    detail = f", {wait.detail}" if wait.detail else ""
+    return bullet("-", f"{_end(wait.from_, names)} waits for {_end(wait.to, names)} ({wait.through}{detail})")
+
+
+def _end(end: WaitEnd, names: Mapping[int, str]) -> str:
     thread = "" if end.tid in (None, end.pid) else f" thread {end.tid}"
-    return f"{end.pid}{thread}"
+    return f"{names.get(end.pid, 'process')} {end.pid}{thread}"
+
+
+def _gpu(gpu: GpuState) -> RenderableType:
+    busy = "utilisation not read" if gpu.util_ratio is None else f"{gpu.util_ratio:.0%} busy"
+    power = "" if gpu.power_w is None else f", {gpu.power_w:.0f} W"
+    used = "" if gpu.used_bytes is None else f", {bytes_text(gpu.used_bytes)} used"
+    line = f"{gpu.name}: {busy}{power}{used}"
+    if gpu.processes is None:
+        line += ", by whom is not read"
+    elif gpu.processes:
+        holders = [
+            f"pid {use.pid}" + ("" if use.used_bytes is None else f" {bytes_text(use.used_bytes)}")
+            for use in gpu.processes
+        ]
+        line += f" ({', '.join(holders)})"
+    return bullet(str(gpu.index), line)
 
 
 def _outputs(outputs: Sequence[Output]) -> list[RenderableType]:

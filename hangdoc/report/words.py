@@ -45,7 +45,7 @@ def ratio(value: float | None) -> str:
 
 
 def rank_text(role: str, rank: Mapping[str, int]) -> str:
-    """Return who it is: "scheduler tp1", "worker", for what has no role "process"."""
+    """Return who it is: "scheduler TP1", "worker", for what has no role "process"."""
     return " ".join(
-        ["process" if role == "other" else role, *(f"{axis}{number}" for axis, number in sorted(rank.items()))]
+        ["process" if role == "other" else role, *(f"{axis.upper()}{number}" for axis, number in sorted(rank.items()))]
     )

@@ -149,6 +149,7 @@ def _check(proc: Path) -> Reading[str]:
 PROBE = Probe(
     name="log",
     title="Milestones, crash lines and growth of the launch's log",
+    host=True,
     open=_Log,
     check=_check,
     deadline_s=1.0,

@@ -32,9 +32,11 @@ from hangdoc_probes._reading import (
 
 NAME = "stacks"
 EVERY = 2
-"""A dump every second round gives three in an observation of 5 s (rounds 0, 2, 4)."""
+"""All processes are dumped every second round: three times in an observation of 5 s (rounds 0, 2, 4). In between only
+those whose main thread runs at that moment: a loop of two lines shows one of them in three dumps out of three once in
+four observations, in six out of six once in 32."""
 SELDOM = 4
-"""Helpers that never decide a diagnosis are dumped in every fourth take only; arbitrary."""
+"""Helpers that never decide a diagnosis are dumped in every fourth of these rounds only; arbitrary."""
 HELPERS = ("resource_tracker", "resource_sharer", "forkserver", "compile_worker")
 UNSEEN = Missing(NAME, "unsupported", "not a Python process")
 NOT_INSTALLED = Missing(
@@ -58,9 +60,8 @@ class StacksSession:
 
     def take(self, now: Round) -> Iterable[Sample]:
         """Dump every Python process of the round that is worth it."""
+        wanted = sorted(self._wanted(now.processes), key=is_helper)
         self._takes += 1
-        wanted = [one for one in now.processes if (self._takes - 1) % SELDOM == 0 or not is_helper(one)]
-        wanted.sort(key=is_helper)
         targets: dict[int, ProcessKey] = {}
         for process in wanted:
             refusal = self._refusal(process.key)
@@ -69,6 +70,11 @@ class StacksSession:
             else:
                 yield _sample(process.key, refusal)
         yield from self._dump(targets)
+
+    def _wanted(self, processes: tuple[Process, ...]) -> list[Process]:
+        if self._takes % EVERY:
+            return [one for one in processes if not is_helper(one) and self._state(one.key.pid) == b"R"]
+        return [one for one in processes if self._takes % (EVERY * SELDOM) == 0 or not is_helper(one)]
 
     @property
     def children_cpu_s(self) -> float:
@@ -205,7 +211,6 @@ PROBE = Probe(
     title="the Python stack of each thread",
     open=open_session,
     check=check,
-    every=EVERY,
     background=True,
     deadline_s=30.0,
     budget_ratio=0.05,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import queue
 import selectors
 import signal
 import socket
 import subprocess
+import threading
 
 from tests.patients.stage import Stage, get_on, patient
 
@@ -39,6 +41,22 @@ def member_that_left(stage: Stage) -> None:
     stage.fork(worker)
     pid = stage.fork(os.getpid)
     die(pid, stage)
+    stage.wait()
+
+
+@patient("undetermined", "healthy", "slow-start")
+def finished_job_beside_an_idle_pool(stage: Stage) -> None:
+    """Rank 1 did its work and left; its parent waits for rank 0 first, an idle pool of threads."""
+
+    def pool() -> None:
+        work: queue.SimpleQueue[None] = queue.SimpleQueue()
+        thread = threading.Thread(target=work.get)
+        thread.start()
+        stage.arrive("rank0")
+        thread.join()
+
+    stage.fork(pool)
+    die(stage.fork(os.getpid), stage)
     stage.wait()
 
 

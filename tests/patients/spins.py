@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import hashlib
 import os
@@ -61,10 +62,8 @@ def loop_of_one_line(stage: Stage) -> None:
     """Rank 1 loops in a single line, which looks like one long native call."""
 
     def rank(stage: Stage) -> None:
-        flag = [0]
         stage.arrive("rank1")
-        while not flag[0]:
-            pass
+        exec("while not flag: pass", {"flag": []})
 
     stage.two_ranks(rank)
 
@@ -208,6 +207,35 @@ def poll_without_a_request(stage: Stage) -> None:
     stage.fork(rank)
     word.close()
     stage.wait()
+
+
+@patient("undetermined", "healthy")
+def asyncio_that_polls(stage: Stage) -> None:
+    """Rank 1 is an asyncio server that gives every task its turn without pause; none has anything to do."""
+
+    async def look_for_work(inbox: list[bytes]) -> None:
+        while not inbox:
+            await asyncio.sleep(0)
+
+    def rank(stage: Stage) -> None:
+        stage.arrive("rank1")
+        asyncio.run(look_for_work([]))
+
+    stage.two_ranks(rank)
+
+
+@patient("busy-wait", culprit="rank1")
+def coroutine_that_spins(stage: Stage) -> None:
+    """Rank 1's coroutine loops without ever giving way: the event loop around it is no excuse."""
+
+    async def spin() -> None:
+        count_for_ever([0])
+
+    def rank(stage: Stage) -> None:
+        stage.arrive("rank1")
+        asyncio.run(spin())
+
+    stage.two_ranks(rank)
 
 
 @patient("undetermined", "healthy")

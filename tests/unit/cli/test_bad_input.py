@@ -262,6 +262,15 @@ def test_nobody_reads(tmp_path: Path) -> None:
     assert closed_pipe("replay", str(path)) == (code, "")
 
 
+def test_full_standard_output() -> None:
+    """A result that cannot be written is 2, with the reason."""
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(argv("probes"), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("hangdoc: the result cannot be written: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
 def closed_pipe(*arguments: str) -> tuple[int, str]:
     reading, writing = os.pipe()
     os.close(reading)

@@ -51,7 +51,7 @@ def hypothesis(**signs: object) -> Hypothesis:
         "name": "test",
         "verdict": "blocked",
         "suspects": lambda seen: tuple(seen.members.values()),
-        "essential": (lambda case: YES,),
+        "essential": (lambda _: YES,),
         "headline": "",
         "action": "",
         "playbook": "",

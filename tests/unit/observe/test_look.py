@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,7 @@ import pytest
 from hangdoc.errors import ExitCode, HangdocError
 from hangdoc.model.diagnosis import Diagnosis
 from hangdoc.model.reading import Missing
+from hangdoc.model.snapshot import Snapshot
 from hangdoc.observe.look import Reasoning, Window, is_gone, look
 from hangdoc.trace.reader import read
 from hangdoc.trace.records import Trace
@@ -76,6 +80,18 @@ def test_gone_before_the_first_round(rounds: list) -> None:  # type: ignore[type
     with pytest.raises(HangdocError) as raised:
         look(attached(PlayedObserver(rounds)), FIVE, always)
     assert raised.value.exit_code is ExitCode.UNOBSERVABLE
+
+
+def test_ctrl_c_before_the_first_round() -> None:
+    """Ctrl-C before there is anything to report is no sign that the launch is gone."""
+
+    class Interrupted(PlayedObserver):
+        def rounds(self) -> Iterator[Snapshot]:
+            os.kill(os.getpid(), signal.SIGINT)
+            return iter(())
+
+    with pytest.raises(KeyboardInterrupt):
+        look(attached(Interrupted([])), FIVE, always)
 
 
 def test_nothing_readable() -> None:

@@ -27,6 +27,7 @@ def middle(): innermost()
 middle()
 """
 IDLE = 'say("ready"); sys.stdin.read()'
+SPIN = 'say("ready")\nwhile True: pass'
 LEADERLESS = """
 import ctypes
 def outlive():
@@ -223,16 +224,28 @@ def test_a_target_in_a_container_has_the_numbers_seen_from_here() -> None:
     assert (thread.tid, thread.active) == (inner, False)
 
 
-def test_helpers_are_dumped_in_every_fourth_take_only(fake: Fake) -> None:
-    """A resource tracker is not worth a dump each time; a process of unknown role is."""
+def test_helpers_are_dumped_seldom(fake: Fake) -> None:
+    """A resource tracker is not worth a dump each time: it gets one in eight rounds."""
     calls = fake(f'exec {REAL} "$@"')
     with running(IDLE) as target:
         tracker = Process(key=target.process.key, ppid=1, role="other", title="python -c resource_tracker.main(5)")
         session = stacks.PROBE.open(context())
-        for _ in range(5):
+        for _ in range(9):
             list(session.take(round_of(tracker)))
         session.close()
     assert len(calls.read_text().split()) == 2
+
+
+@pytest.mark.parametrize(("program", "dumps"), [(IDLE, 3), (SPIN, 6)])
+def test_who_runs_is_dumped_in_every_round(fake: Fake, program: str, dumps: int) -> None:
+    """In six rounds a process that sleeps is dumped three times, one that runs six times."""
+    calls = fake(f'exec {REAL} "$@"')
+    with running(program) as target:
+        session = stacks.PROBE.open(context())
+        for _ in range(6):
+            list(session.take(round_of(target.process)))
+        session.close()
+    assert len(calls.read_text().split()) == dumps
 
 
 @pytest.mark.parametrize("data", [b"", b"{}x", b"[1]", b'[{"frames": 3}]', b"[" * 100_000, b'[{"thread_name": "x"}]'])

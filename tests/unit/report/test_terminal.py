@@ -31,7 +31,7 @@ def test_the_answer_comes_first() -> None:
 def test_who_has_to_move() -> None:
     """Each culprit is named with pid, thread, role and rank; one that is not there at all says so."""
     text = rendered(FULL)
-    assert "scheduler tp1, pid 130, thread 131: loops in capture" in text
+    assert "scheduler TP1, pid 130, thread 131: loops in capture" in text
     assert "scheduler, not there at all: node 1 never came" in text
 
 
@@ -55,6 +55,18 @@ def test_missing_readings_are_grouped() -> None:
     text = rendered(FULL)
     assert "? stacks of pid 130, 131: permission denied -> run as root" in text
     assert "? gpu: not installed (no libnvidia-ml)" in text
+
+
+def test_waits_name_both_ends() -> None:
+    """A wait says who waits for whom by role and rank, not only by number."""
+    assert "- process 129 waits for scheduler DP0 TP1 130 (barrier, barrier.py:1)" in rendered(FULL)
+    assert "- launcher 100 waits for process 129 (pipe)" in rendered(FULL)
+
+
+def test_gpus() -> None:
+    """A GPU shows how busy it is, its power and who holds its memory; unread is said, none is no section."""
+    assert "0 H200: 100% busy, 123 W, 1 bytes used (pid 130)" in rendered(FULL)
+    assert "GPUs" not in rendered(a_diagnosis(gpus=()))
 
 
 def test_next_step_names_its_playbook() -> None:
