@@ -17,7 +17,8 @@ Through: TypeAlias = Literal[
 class LinkEnd(Struct, frozen=True, array_like=True):
     """Somebody at the other end. member: of the launch; process: its identity, inside or outside the launch.
 
-    inherited: it holds the end only because a fork copied it; command: the kernel's short name of the process.
+    inherited: it holds the end only because a fork copied it; command: the kernel's short name of the process;
+    tree_ticks: CPU time of it and all its descendants so far, in clock ticks, of whoever holds a file lock.
     """
 
     process: ProcessKey
@@ -25,6 +26,7 @@ class LinkEnd(Struct, frozen=True, array_like=True):
     fd: int | None = None
     inherited: bool = False
     command: str = ""
+    tree_ticks: int | None = None
 
 
 class Link(Struct, frozen=True, kw_only=True):
@@ -42,11 +44,15 @@ class Link(Struct, frozen=True, kw_only=True):
 
 
 class SocketFlow(Struct, frozen=True, array_like=True):
-    """Totals of one TCP connection of a process (INET_DIAG tcp_info): recv and send are in no /proc counter."""
+    """Totals of one TCP connection of a process (INET_DIAG tcp_info): recv and send are in no /proc counter.
+
+    segments: that carried data, either way; 0 where the kernel (before 4.6) does not count them.
+    """
 
     fd: int
     received_bytes: int
     acked_bytes: int
+    segments: int = 0
 
 
 class Links(Struct, frozen=True, tag="links"):

@@ -40,6 +40,8 @@ CONNECTED_STATES = ALL_STATES & ~(1 << 10 | 1 << 6)
 
 BYTES_ACKED, BYTES_RECEIVED = 120, 128
 """Offsets of tcpi_bytes_acked and tcpi_bytes_received in struct tcp_info (include/uapi/linux/tcp.h; since 4.1)."""
+DATA_SEGMENTS = 152
+"""Offset of tcpi_data_segs_in, which tcpi_data_segs_out follows (since 4.6)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +56,12 @@ class UnixSocket:
 
 @dataclass(frozen=True, slots=True)
 class TcpTotals:
-    """What a TCP connection has moved since it began; both 0 where the kernel is too old to tell."""
+    """What a TCP connection has moved since it began. segments: that carried data; 0 where they are not counted."""
 
     inode: int
     received_bytes: int
     acked_bytes: int
+    segments: int = 0
 
 
 class DiagError(Exception):
@@ -124,7 +127,8 @@ def tcp_totals(body: bytes) -> TcpTotals | None:
     if inode == 0 or len(info) < BYTES_RECEIVED + 8:
         return None
     acked, received = struct.unpack_from("=QQ", info, BYTES_ACKED)
-    return TcpTotals(inode, received, acked)
+    counted = len(info) >= DATA_SEGMENTS + 8
+    return TcpTotals(inode, received, acked, sum(struct.unpack_from("=II", info, DATA_SEGMENTS)) if counted else 0)
 
 
 def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:

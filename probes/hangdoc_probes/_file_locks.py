@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec import structs
+
 from hangdoc.model.link import LinkEnd
 from hangdoc.procfs.locks import FileLock, parse_lock_line, parse_locks
 from hangdoc_probes._holders import Holders
@@ -39,6 +41,7 @@ def holders_of(
     kind = f"{waiting.kind.lower()} {waiting.access.lower()} lock"
     gone = [lock.pid for lock in held if lock.pid and holders.end(lock.pid) is None]
     told = f"; pid {gone[0]}, which took it, has ended" if gone else ""
+    ends = [structs.replace(end, tree_ticks=holders.tree_ticks(end.process.pid)) for end in ends]
     return tuple(ends), f"{kind} on inode {waiting.inode}, descriptor {fd}{told}"
 
 

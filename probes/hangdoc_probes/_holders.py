@@ -27,6 +27,10 @@ MOST_DESCRIPTORS = 4096
 """Descriptors of one process that are looked at (about 20 us each); arbitrary."""
 
 
+MOST_GENERATIONS = 64
+"""Ancestors that are followed upwards; a table read while pids were reused could have a loop. Arbitrary."""
+
+
 @dataclass(frozen=True, slots=True)
 class Held:
     """A descriptor of a process; reads, writes: what it was opened for."""
@@ -89,6 +93,19 @@ class Holders:
             return None
         key = ProcessKey(pid, line.start_ticks)
         return LinkEnd(key, pid in self._members, fd, inherited, line.name)
+
+    def tree_ticks(self, pid: int) -> int:
+        """Return the CPU time so far of a process and all its descendants, those included that were waited for."""
+        tree, ticks = {pid}, 0
+        for one in sorted(listed_pids(self._proc), key=lambda one: one != pid):
+            line = self.stat(one)
+            ancestor, steps = line, 0
+            while ancestor is not None and ancestor.pid not in tree and ancestor.ppid > 1 and steps < MOST_GENERATIONS:
+                ancestor, steps = self.stat(ancestor.ppid), steps + 1
+            if line is not None and ancestor is not None and ancestor.pid in tree:
+                tree.add(one)
+                ticks += line.utime_ticks + line.stime_ticks + line.child_utime_ticks + line.child_stime_ticks
+        return ticks
 
     def identity(self, pid: int, fd: int) -> tuple[int, bool]:
         """Return the inode of an open file, and whether it is a FIFO."""

@@ -132,8 +132,8 @@ class LinksSession:
         connected = {inode: fd for inode, fd in known.items() if inode in totals.value}
         self._connections[key] = connected
         flows = [
-            SocketFlow(fd, totals.value[inode].received_bytes, totals.value[inode].acked_bytes)
-            for inode, fd in connected.items()
+            SocketFlow(fd, moved.received_bytes, moved.acked_bytes, moved.segments)
+            for fd, moved in ((fd, totals.value[inode]) for inode, fd in connected.items())
         ]
         return Known(tuple(sorted(flows, key=lambda flow: flow.fd)))
 
@@ -164,6 +164,7 @@ PROBE = Probe(
     open=open_session,
     check=check,
     deadline_s=2.0,
+    allowance_s=2.0,
     reads=(
         "/proc/PID/task/TID/syscall",
         "/proc/PID/task/TID/children",

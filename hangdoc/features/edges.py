@@ -1,0 +1,18 @@
+"""One edge of the wait-for graph, whatever reading it comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Who waits for whom. tid None: the process, whichever of its threads; weak: it looks the same when all is well."""
+
+    from_pid: int
+    from_tid: int | None
+    to_pid: int
+    to_tid: int | None
+    through: str
+    detail: str
+    weak: bool = False
