@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from random import Random
 
 from hypothesis import given
@@ -91,7 +92,7 @@ def test_chains_hang_together(graph: WaitGraph) -> None:
             links = chain(graph, start, end.thread)
             assert links
             assert (starts_at(links[0]), leads_to(links[-1])) == (start, end.thread)
-            assert all(leads_to(one) == starts_at(other) for one, other in zip(links, links[1:], strict=False))
+            assert all(leads_to(one) == starts_at(other) for one, other in pairwise(links))
             assert end.thread[0] not in graph.passive
 
 
