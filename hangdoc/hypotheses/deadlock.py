@@ -134,7 +134,7 @@ HYPOTHESIS = Hypothesis(
     essential=(
         _waits_in_a_circle,
         _stands_still,
-        signs.positive_or_patience(_nobody_else_can_answer),
+        _nobody_else_can_answer,
         signs.nothing_progresses,
         signs.readings_are_steady,
     ),

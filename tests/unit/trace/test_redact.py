@@ -308,3 +308,20 @@ def test_no_rule_is_for_a_field_that_is_gone() -> None:
     fields = {place for line in (Header, StackLine, SnapshotLine) for place in reachable(line, set())}
     assert set(TEXT_RULES) | set(WHOLE_RULES) <= fields
     assert (Process, "argv") in fields
+
+
+@pytest.mark.parametrize(
+    "detail",
+    [
+        "FIFO on descriptor 3; the process itself also holds the write end, in a set of 2",
+        "unix socket on descriptor 3: nobody who can be seen holds the other end",
+        "TCP on descriptor 3, port 30000 to port 40000",
+        "eventfd on descriptor 3: only the process itself holds it",
+        "flock write lock on inode 12, descriptor 3; pid 70, which took it, has ended",
+        "zmq: the peers of 1 I/O threads",
+        "the end of its child 70",
+    ],
+)
+def test_what_is_said_of_a_wait_stays(detail: str) -> None:
+    """The links probe's own words and numbers are no secret: the waits of a redacted trace read like the live ones."""
+    assert wording.sentence(Tokens(), detail) == detail
