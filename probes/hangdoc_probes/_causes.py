@@ -10,7 +10,7 @@ from hangdoc.model.reading import Known
 from hangdoc.procfs.numbers import text
 from hangdoc.procfs.status import parse_status
 from hangdoc_probes._holders import Holders
-from hangdoc_probes._reading import read
+from hangdoc_probes._reading import read, read_table
 
 FROZEN_V1 = b"FROZEN"
 """freezer.state (kernel/cgroup/legacy_freezer.c); "FREEZING" is on its way there."""
@@ -44,7 +44,7 @@ def frozen_by(proc: Path, pid: int) -> str:
     """Return the control group that is frozen and holds the process, "" when it is not frozen."""
     try:
         groups = read(f"{proc}/{pid}/cgroup")
-        mounts = _mounts(read(f"{proc}/self/mountinfo"))
+        mounts = _mounts(read_table(f"{proc}/self/mountinfo"))
     except OSError:
         return ""
     for line in groups.splitlines():

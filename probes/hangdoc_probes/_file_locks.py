@@ -10,7 +10,7 @@ from msgspec import structs
 from hangdoc.model.link import LinkEnd
 from hangdoc.procfs.locks import FileLock, parse_lock_line, parse_locks
 from hangdoc_probes._holders import Holders
-from hangdoc_probes._reading import read
+from hangdoc_probes._reading import read_table
 
 KINDS = {"flock": ("FLOCK",), "fcntl": ("POSIX", "OFDLCK")}
 """How /proc/locks calls what each system call takes (fs/locks.c)."""
@@ -18,7 +18,7 @@ KINDS = {"flock": ("FLOCK",), "fcntl": ("POSIX", "OFDLCK")}
 
 def lock_table(proc: Path) -> tuple[FileLock, ...]:
     """Read every file lock of the host."""
-    return parse_locks(read(f"{proc}/locks"))
+    return parse_locks(read_table(f"{proc}/locks"))
 
 
 def holders_of(

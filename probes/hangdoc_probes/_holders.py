@@ -18,7 +18,7 @@ from hangdoc.model.process import ProcessKey
 from hangdoc.procfs.errors import ProcParseError
 from hangdoc.procfs.stat import StatLine, parse_stat
 from hangdoc.procfs.waitset import parse_labelled
-from hangdoc_probes._reading import read
+from hangdoc_probes._reading import read, read_table
 
 MOST_OUTSIDERS = 2048
 """Processes outside the launch whose descriptors are read in one thorough round; arbitrary."""
@@ -75,7 +75,7 @@ class Holders:
 
     def info(self, pid: int, fd: int) -> bytes:
         """Return a descriptor's fdinfo."""
-        return read(f"{self._proc}/{pid}/fdinfo/{fd}")
+        return read_table(f"{self._proc}/{pid}/fdinfo/{fd}")
 
     def stat(self, pid: int) -> StatLine | None:
         """Return a process's stat line; None when it is gone."""

@@ -13,7 +13,7 @@ from typing import TypeVar
 from hangdoc.procfs import sockdiag
 from hangdoc.procfs.sockdiag import DiagError, TcpTotals, UnixSocket
 from hangdoc.procfs.tcp import TcpSocket, parse_tcp
-from hangdoc_probes._reading import read
+from hangdoc_probes._reading import read_table
 
 NETLINK_SOCK_DIAG = 4
 """include/uapi/linux/netlink.h."""
@@ -77,7 +77,7 @@ def tcp_table(proc: Path, pid: int) -> dict[int, TcpSocket]:
     found: dict[int, TcpSocket] = {}
     for name in ("tcp", "tcp6"):
         try:
-            found.update((one.inode, one) for one in parse_tcp(read(f"{proc}/{pid}/net/{name}")))
+            found.update((one.inode, one) for one in parse_tcp(read_table(f"{proc}/{pid}/net/{name}")))
         except FileNotFoundError:
             continue  # a kernel without IPv6
     return found

@@ -19,7 +19,7 @@ from hangdoc_probes._ends import Far, far_end
 from hangdoc_probes._file_locks import holders_of, lock_table
 from hangdoc_probes._holders import Holders
 from hangdoc_probes._neighbours import NAME, Neighbours
-from hangdoc_probes._reading import missing, numbered, read
+from hangdoc_probes._reading import missing, numbered, read, read_table
 from hangdoc_probes._wait_sets import MOST_WATCHED, epoll_set, poll_set, select_set
 
 Call: TypeAlias = tuple[int, SystemCall]
@@ -155,7 +155,7 @@ def _children(proc: Path, pid: int) -> list[int]:
     found: set[int] = set()
     for tid in numbered(f"{proc}/{pid}/task"):
         try:
-            found |= set(map(int, read(f"{proc}/{pid}/task/{tid}/children").split()))
+            found |= set(map(int, read_table(f"{proc}/{pid}/task/{tid}/children").split()))
         except (FileNotFoundError, ProcessLookupError):
             continue  # the thread has ended
     return sorted(found)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from hangdoc.model.process import Process
 from hangdoc.model.reading import Known, Missing
 from hangdoc.procfs.stat import parse_stat
 from hangdoc_probes import links
+from hangdoc_probes._network import tcp_table
 from tests.unit.probes.link_patients import IDLE, RECEIVES, STRONG, TRACER, TWO, WEAK
 from tests.unit.probes.targets import (
     OBEDIENT,
@@ -230,3 +232,110 @@ def test_looking_leaves_the_target_alone() -> None:
         links_of(target.process, "tcp")
         assert Path(f"/proc/{target.pid}/schedstat").read_text() == before
         assert state_of(target.pid) == "S"
+
+
+ELSEWHERE = """
+import ctypes
+assert ctypes.CDLL(None).setns(os.open(f"/run/netns/{sys.argv[1]}", os.O_RDONLY), 0x40000000) == 0  # CLONE_NEWNET
+def listener(address):
+    heard, word = os.pipe()
+    def act():
+        if len(sys.argv) > 3: ctypes.CDLL(None).setns(os.open(f"/run/netns/{sys.argv[3]}", os.O_RDONLY), 0x40000000)
+        server = socket.create_server((address, 0))
+        os.write(word, str(server.getsockname()[1]).encode())
+        mine, _ = server.accept(); server.close(); os.write(word, b"x"); rest()
+    pid = other(act); port = int(os.read(heard, 9))
+    client = socket.create_connection((address, port)); os.read(heard, 1); os.close(heard); os.close(word)
+    return pid, client
+pid, client = listener(sys.argv[2])
+ready(pid); client.recv(1)
+"""
+
+
+@pytest.fixture
+def namespaces() -> Iterator[tuple[str, str]]:
+    """Two network namespaces with one cable between them."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to make network namespaces")
+    names = (f"hangdoc{os.getpid()}a", f"hangdoc{os.getpid()}b")
+    with ExitStack() as stack:
+        for name in names:
+            made = subprocess.run(["ip", "netns", "add", name], check=False, capture_output=True, text=True)
+            if made.returncode:
+                pytest.skip(f"cannot be had here: network namespaces ({made.stderr.strip()})")
+            stack.callback(subprocess.run, ["ip", "netns", "delete", name], check=False)
+            ip(name, "link set lo up")
+        ip(names[0], f"link add cable type veth peer name cable netns {names[1]}")
+        for name, host in zip(names, ("10.231.7.1", "10.231.7.2"), strict=True):
+            ip(name, f"address add {host}/24 dev cable")
+            ip(name, "link set cable up")
+        yield names
+
+
+def ip(namespace: str, what: str) -> None:
+    done = subprocess.run(["ip", "-n", namespace, *what.split()], check=False, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"cannot be had here: ip {what} ({done.stderr.strip()})")
+
+
+@pytest.mark.needs("ip")
+def test_both_ends_in_another_namespace(namespaces: tuple[str, str]) -> None:
+    """A connection within a network namespace that is not hangdoc's is followed, and its bytes are read."""
+    with patient(ELSEWHERE, namespaces[0], "127.0.0.1") as (target, other):
+        (link,) = links_of(target.process, "tcp")
+        assert (ends_of(link), link.weak) == ([other], False)
+        (sample,) = take(links.PROBE, target.process)
+        tcp = known(sample, Links).tcp
+        assert isinstance(tcp, Known)
+        assert len(tcp.value) == 1
+
+
+@pytest.mark.needs("ip")
+def test_the_other_end_in_another_namespace(namespaces: tuple[str, str]) -> None:
+    """A connection between two network namespaces of this host is followed across the cable."""
+    with patient(ELSEWHERE, namespaces[0], "10.231.7.2", namespaces[1]) as (target, other):
+        (link,) = links_of(target.process, "tcp")
+        assert (ends_of(link), link.weak) == ([other], False)
+
+
+@pytest.fixture
+def freezer() -> Iterator[Path]:
+    """A control group that can be frozen, of whichever version this host has."""
+    for place in (Path("/sys/fs/cgroup/freezer"), Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup")):
+        group = place / f"hangdoc{os.getpid()}"
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        if (group / "freezer.state").exists() or (group / "cgroup.freeze").exists():
+            yield group
+            group.rmdir()
+            return
+        group.rmdir()
+    pytest.skip("cannot be had here: a freezer cgroup that may be written")
+
+
+def test_a_freezer_is_a_cause_of_its_own(freezer: Path) -> None:
+    """A frozen control group is named as what keeps the process from running."""
+    version_1 = (freezer / "freezer.state").exists()
+    switch = freezer / ("freezer.state" if version_1 else "cgroup.freeze")
+    with patient(STRONG["pipe"]) as (target, _):
+        (freezer / "cgroup.procs").write_text(str(target.pid))
+        try:
+            switch.write_text("FROZEN" if version_1 else "1")
+            (link,) = links_of(target.process, "freezer")
+            assert freezer.name in link.detail
+        finally:
+            switch.write_text("THAWED" if version_1 else "0")
+            (freezer.parent / "cgroup.procs").write_text(str(target.pid))
+
+
+def test_a_table_is_read_to_its_end() -> None:
+    """A table longer than a page, of which the kernel gives less than a page at a time, is read whole."""
+    with ExitStack() as stack:
+        server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        ports = {
+            stack.enter_context(socket.create_connection(server.getsockname())).getsockname()[1] for _ in range(99)
+        }
+        found = {one.local_port for one in tcp_table(Path("/proc"), os.getpid()).values()}
+    assert ports <= found
