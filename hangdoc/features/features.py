@@ -62,9 +62,9 @@ class Departure:
     last_seen: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Features:
-    """A window of a trace, read. members: alive at its end, sorted by key; steady: its slices are of one kind."""
+    """A window of a trace, read; by identity, so that what is drawn from it can be kept. members: alive at its end, sorted by key; steady: its slices are of one kind."""
 
     launch: Launch
     window: Window

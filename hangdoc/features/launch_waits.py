@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from hangdoc.features.activity import is_helper, waiting
 from hangdoc.features.edges import Edge
 from hangdoc.features.features import Features, Member
 from hangdoc.features.links import link_edges, standing
-from hangdoc.features.waits import Thread, WaitGraph, leads_to, starts_at
+from hangdoc.features.waits import Thread, WaitGraph, circles, leads_to, starts_at
 from hangdoc.model.link import Link, LinkEnd
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Known, Missing, Reading
@@ -30,6 +31,7 @@ def latest_edges(features: Features) -> tuple[Edge, ...]:
     return link_edges(_of_workers(features, newest))
 
 
+@lru_cache(maxsize=2)
 def standing_graph(features: Features) -> WaitGraph:
     """Return the graph of the waits that stood over two readings."""
     lasting: dict[ProcessKey, tuple[Link, ...]] = {}
@@ -45,6 +47,12 @@ def standing_graph(features: Features) -> WaitGraph:
 def standing_links(member: Member) -> Reading[tuple[Link, ...]]:
     """Return the links of a member that stood over two readings."""
     return member.links if isinstance(member.links, Missing) else standing(member.links.value)
+
+
+@lru_cache(maxsize=2)
+def deadlocks(features: Features) -> tuple[frozenset[Thread], ...]:
+    """Return the circles of the waits that stood over two readings."""
+    return circles(standing_graph(features))
 
 
 def outsiders(features: Features) -> dict[int, LinkEnd]:

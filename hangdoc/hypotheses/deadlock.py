@@ -6,8 +6,8 @@ from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import activity, waiting
 from hangdoc.features.edges import Edge
 from hangdoc.features.features import Member, is_tracker
-from hangdoc.features.launch_waits import standing_graph, standing_links
-from hangdoc.features.waits import Thread, circle_edges, circles, leads_to, starts_at
+from hangdoc.features.launch_waits import deadlocks, standing_graph, standing_links
+from hangdoc.features.waits import Thread, circle_edges, leads_to, starts_at
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._waits import every_other_thread_is_parked, idle_is_known, place, worker_threads
 from hangdoc.model.diagnosis import Culprit, Wait, WaitEnd
@@ -16,10 +16,9 @@ from hangdoc.model.reading import Missing
 
 def _circle(case: Case) -> tuple[Edge, ...]:
     """Return the edges of the circle in which a thread of the suspect waits."""
-    graph = standing_graph(case.features)
-    for circle in circles(graph):
+    for circle in deadlocks(case.features):
         if any(pid == case.patient.key.pid for pid, _ in circle):
-            return circle_edges(graph, circle)
+            return circle_edges(standing_graph(case.features), circle)
     return ()
 
 

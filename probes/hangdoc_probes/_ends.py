@@ -63,7 +63,7 @@ def _pipe(holders: Holders, pid: int, fd: int, target: str, wants: str) -> Far:
         told += f": {whom} holds the {side} end"
     elif any(end.process.pid == pid for end in ends):
         told += f"; the process itself also holds the {side} end"
-    return Far("pipe", Known(ends), told, _is_unsure(ends))
+    return Far("pipe", Known(ends), told, _is_unsure(holders, ends))
 
 
 def _socket(holders: Holders, neighbours: Neighbours, pid: int, fd: int, inode: int) -> Far | None:
@@ -85,7 +85,7 @@ def _unix(holders: Holders, pid: int, fd: int, own: UnixSocket) -> Far:
     ends = _ranked(holders, pid, theirs, ours)
     if not ends:
         told += ": nobody who can be seen holds the other end"
-    return Far("socket", Known(ends), told, own.bound or _is_unsure(ends))
+    return Far("socket", Known(ends), told, own.bound or _is_unsure(holders, ends))
 
 
 def _tcp(holders: Holders, neighbours: Neighbours, pid: int, fd: int, own: TcpSocket) -> Far:
@@ -98,7 +98,7 @@ def _tcp(holders: Holders, neighbours: Neighbours, pid: int, fd: int, own: TcpSo
     theirs, ours = holders.of(f"socket:[{peer.inode}]"), holders.of(f"socket:[{own.inode}]")
     ends = _ranked(holders, pid, theirs, ours)
     serves = neighbours.is_served(pid, own)
-    return Far("tcp", Known(ends), f"{told} to port {peer.local_port}", serves or _is_unsure(ends))
+    return Far("tcp", Known(ends), f"{told} to port {peer.local_port}", serves or _is_unsure(holders, ends))
 
 
 def _eventfd(holders: Holders, pid: int, fd: int) -> Far:
@@ -154,5 +154,5 @@ def _first_of_each(held: Iterable[Held]) -> list[Held]:
     return list(first.values())
 
 
-def _is_unsure(ends: Sequence[LinkEnd]) -> bool:
-    return sum(not end.inherited for end in ends) != 1
+def _is_unsure(holders: Holders, ends: Sequence[LinkEnd]) -> bool:
+    return not holders.complete or sum(not end.inherited for end in ends) != 1

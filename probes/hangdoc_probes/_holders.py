@@ -20,8 +20,9 @@ from hangdoc.procfs.stat import StatLine, parse_stat
 from hangdoc.procfs.waitset import parse_labelled
 from hangdoc_probes._reading import read, read_table
 
-MOST_OUTSIDERS = 2048
-"""Processes outside the launch whose descriptors are read in one thorough round; arbitrary."""
+MOST_OUTSIDE = 20_000
+"""Descriptors outside the launch that are looked at in one thorough round: 0.4 s. Beyond that it is not known who else
+holds an end, and no edge is strong. Arbitrary."""
 
 MOST_DESCRIPTORS = 4096
 """Descriptors of one process that are looked at (about 20 us each); arbitrary."""
@@ -42,7 +43,10 @@ class Held:
 
 
 class Holders:
-    """The descriptors of this round's processes, each read once and only when somebody asks."""
+    """The descriptors of this round's processes, each read once and only when somebody asks.
+
+    complete: every process that may be looked at was looked at.
+    """
 
     def __init__(self, proc: Path, members: Iterable[ProcessKey]) -> None:
         self._proc = proc
@@ -50,6 +54,7 @@ class Holders:
         self._files: dict[int, dict[int, str]] = {}
         self._stats: dict[int, StatLine | None] = {}
         self._by_target: dict[str, list[tuple[int, int]]] | None = None
+        self.complete = True
 
     def files(self, pid: int) -> dict[int, str]:
         """Return what every descriptor of a process points at. OSError when that may not be read."""
@@ -112,27 +117,29 @@ class Holders:
         found = os.stat(f"{self._proc}/{pid}/fd/{fd}")  # noqa: PTH116  the link leads past every path
         return found.st_ino, stat.S_ISFIFO(found.st_mode)
 
-    def is_listed(self, pid: int) -> bool:
-        """Tell whether a process's descriptors could be read."""
-        self._index()
-        return pid in self._files
-
     def _index(self) -> dict[str, list[tuple[int, int]]]:
         if self._by_target is None:
             self._by_target = {}
-            outsiders = sorted(set(listed_pids(self._proc)) - self._members)
-            for pid in (*sorted(self._members), *outsiders[-MOST_OUTSIDERS:]):
-                self._enter(pid)
+            left = MOST_OUTSIDE
+            # The newest first: who was started with the launch is more likely to share something with it.
+            outsiders = sorted(set(listed_pids(self._proc)) - self._members, reverse=True)
+            for pid in (*sorted(self._members), *outsiders):
+                count = self._enter(pid)
+                left -= 0 if pid in self._members else count
+                if left < 0:
+                    self.complete = False
+                    break
         return self._by_target
 
-    def _enter(self, pid: int) -> None:
+    def _enter(self, pid: int) -> int:
         assert self._by_target is not None
         try:
             files = self.files(pid)
         except OSError:
-            return  # gone, or somebody else's
+            return 0  # gone, or somebody else's
         for fd, target in files.items():
             self._by_target.setdefault(target, []).append((pid, fd))
+        return len(files)
 
     def _held(self, pid: int, fd: int) -> Held | None:
         try:

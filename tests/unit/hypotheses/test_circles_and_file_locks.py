@@ -8,11 +8,12 @@ from hangdoc.criteria import Weighed, weigh
 from hangdoc.features.features import features
 from hangdoc.hypotheses.blocked_on_file_lock import HYPOTHESIS as FILE_LOCK
 from hangdoc.hypotheses.deadlock import HYPOTHESIS as DEADLOCK
+from hangdoc.hypotheses.stopped import HYPOTHESIS as STOPPED
 from hangdoc.model.engine import Engine
 from hangdoc.model.fd import OpenFiles
-from hangdoc.model.link import Links
+from hangdoc.model.link import Link, Links
 from hangdoc.model.process import ProcessKey
-from hangdoc.model.reading import Missing
+from hangdoc.model.reading import Known, Missing
 from hangdoc.model.snapshot import Payload
 from hangdoc.model.thread import SystemCall
 from tests.unit.features.synthetic import Readings, clock, cpu, link, links, process, progress, trace, waits, whole
@@ -107,6 +108,13 @@ def test_the_chain_goes_on_behind_a_member() -> None:
     behind: Given = {**locked(7, 102), OTHER: links(link(102, 999, member=False))}
     found = weighed(FILE_LOCK, without_gpu(still(*[behind] * 4)))
     assert [one.pid for one in found.culprits] == [999]
+
+
+def test_a_frozen_rank_is_stopped() -> None:
+    """A rank whose control group is frozen is in no state that says so; the freezer is the cause, confirmed."""
+    frozen = Link(tid=101, through="freezer", detail="its cgroup is frozen", ends=Known(()))
+    assert weighed(STOPPED, without_gpu(still(*[{RANK: links(frozen)}] * 4))).grade == "confirmed"
+    assert weighed(STOPPED, without_gpu(still(*[{}] * 4))).grade == "ruled-out"
 
 
 def test_without_links_it_is_open() -> None:

@@ -17,7 +17,7 @@ from hangdoc.model.link import Link, Links
 from hangdoc.model.process import Process
 from hangdoc.model.reading import Known, Missing
 from hangdoc.procfs.stat import parse_stat
-from hangdoc_probes import links
+from hangdoc_probes import _holders, links
 from hangdoc_probes._network import tcp_table
 from tests.unit.probes.link_patients import IDLE, RECEIVES, STRONG, TRACER, TWO, WEAK
 from tests.unit.probes.targets import (
@@ -339,3 +339,11 @@ def test_a_table_is_read_to_its_end() -> None:
         }
         found = {one.local_port for one in tcp_table(Path("/proc"), os.getpid()).values()}
     assert ports <= found
+
+
+def test_on_a_host_too_large_to_search_no_edge_is_strong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where not everybody could be looked at, somebody else may hold the end: the edge is weak."""
+    monkeypatch.setattr(_holders, "MOST_OUTSIDE", -1)
+    with patient(STRONG["pipe"]) as (target, _):
+        (link,) = links_of(target.process, "pipe")
+        assert link.weak
