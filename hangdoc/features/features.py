@@ -64,7 +64,10 @@ class Departure:
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """A window of a trace, read; by identity, so that what is drawn from it can be kept. members: alive at its end, sorted by key; steady: its slices are of one kind."""
+    """A window of a trace, read. members: alive at its end, sorted by key; steady: its slices are of one kind.
+
+    Equal by identity only, so that what is drawn from it can be kept.
+    """
 
     launch: Launch
     window: Window

@@ -61,7 +61,9 @@ class Holders:
         if pid not in self._files:
             directory = f"{self._proc}/{pid}/fd"
             found = {}
-            for name in os.listdir(directory)[:MOST_DESCRIPTORS]:  # noqa: PTH208  a path object costs more than the look
+            names = os.listdir(directory)  # noqa: PTH208  a path object costs more than the look
+            self.complete = self.complete and len(names) <= MOST_DESCRIPTORS
+            for name in names[:MOST_DESCRIPTORS]:
                 try:
                     found[int(name)] = os.readlink(f"{directory}/{name}")  # noqa: PTH115  "pipe:[1]" is no path
                 except FileNotFoundError:

@@ -35,7 +35,9 @@ MOST_LINKS = 256
 ZMQ_IO_THREAD = b"ZMQbg/IO/"
 """How libzmq names the threads that its sockets speak through (src/thread.cpp)."""
 
-ASLEEP = b"SD"
+ASLEEP = b"S"
+"""State of whoever waits for another process. D waits for a device or a file server, and to ask about its descriptors
+could take as long."""
 
 
 class LinksSession:

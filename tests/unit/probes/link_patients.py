@@ -46,9 +46,11 @@ ready(pid); ours.poll(3600)""",
     "unix socket": """
 path = sys.argv[1] + "/socket"
 server = socket.socket(socket.AF_UNIX); server.bind(path); server.listen()
-def act(): mine, _ = server.accept(); rest()
+heard, word = os.pipe()
+def act(): mine, _ = server.accept(); os.write(word, b"x"); rest()
 pid = other(act); server.close()
 client = socket.socket(socket.AF_UNIX); client.connect(path)
+os.read(heard, 1); os.close(heard); os.close(word)
 ready(pid); client.recv(1)""",
     "tcp": """
 server = socket.create_server(("127.0.0.1", 0))
