@@ -22,10 +22,10 @@ AF_UNIX, AF_INET, AF_INET6, TCP = 1, 2, 10, 6
 
 UNIX_REQUEST = struct.Struct("=BBHIIIII")
 """struct unix_diag_req (include/uapi/linux/unix_diag.h)."""
-SHOW_NAME, SHOW_PEER = 1, 4
+SHOW_NAME, SHOW_PEER, SHOW_PENDING = 1, 4, 8
 UNIX_ANSWER = struct.Struct("=BBBBIII")
 """struct unix_diag_msg: family, type, state, pad, inode, cookie."""
-UNIX_NAME, UNIX_PEER = 0, 2
+UNIX_NAME, UNIX_PEER, UNIX_PENDING = 0, 2, 3
 LISTENS = 10
 """TCP_LISTEN, which unix sockets use as well."""
 
@@ -46,12 +46,17 @@ DATA_SEGMENTS = 152
 
 @dataclass(frozen=True, slots=True)
 class UnixSocket:
-    """A unix socket. peer: inode of the connected one, 0 without; bound: it has a name, as a server's socket does."""
+    """A unix socket.
+
+    peer: inode of the connected one, 0 without, and as long as nobody has accepted the connection; bound: it has a
+    name, as a server's sockets do; pending: of a listener, the inodes of those that wait to be accepted.
+    """
 
     inode: int
     peer: int
     listens: bool
     bound: bool
+    pending: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +78,9 @@ class DiagError(Exception):
 
 
 def unix_request() -> bytes:
-    """Ask for every unix socket with its name and peer."""
-    return _request(UNIX_REQUEST.pack(AF_UNIX, 0, 0, ALL_STATES, 0, SHOW_NAME | SHOW_PEER, ALL_STATES, ALL_STATES))
+    """Ask for every unix socket with its name, its peer and who waits to be accepted by it."""
+    shown = SHOW_NAME | SHOW_PEER | SHOW_PENDING
+    return _request(UNIX_REQUEST.pack(AF_UNIX, 0, 0, ALL_STATES, 0, shown, ALL_STATES, ALL_STATES))
 
 
 def tcp_request(family: int) -> bytes:
@@ -108,14 +114,16 @@ def unix_socket(body: bytes) -> UnixSocket | None:
     """Read one unix socket.
 
     >>> unix_socket(UNIX_ANSWER.pack(1, 1, 1, 0, 70, 0, 0) + ATTRIBUTE.pack(8, 2) + (71).to_bytes(4, "little"))
-    UnixSocket(inode=70, peer=71, listens=False, bound=False)
+    UnixSocket(inode=70, peer=71, listens=False, bound=False, pending=())
     """
     if len(body) < UNIX_ANSWER.size:
         return None
     _, _, state, _, inode, _, _ = UNIX_ANSWER.unpack_from(body)
     found = dict(_attributes(body[UNIX_ANSWER.size :]))
     peer = int.from_bytes(found.get(UNIX_PEER, b"")[:4], "little")
-    return UnixSocket(inode, peer, state == LISTENS, bool(found.get(UNIX_NAME)))
+    waiting = found.get(UNIX_PENDING, b"")
+    pending = struct.unpack(f"={len(waiting) // 4}I", waiting[: len(waiting) // 4 * 4])
+    return UnixSocket(inode, peer, state == LISTENS, bool(found.get(UNIX_NAME)), pending)
 
 
 def tcp_totals(body: bytes) -> TcpTotals | None:

@@ -30,7 +30,7 @@ class TcpSocket:
 
 
 def parse_tcp(data: bytes) -> tuple[TcpSocket, ...]:
-    r"""Read a table; rows that no process owns any more (inode 0) are left out.
+    r"""Read a table. Inode 0: no process owns it, because nobody has accepted it yet or its owner has closed it.
 
     >>> head = b"  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
     >>> row = b"   0: 0100007F:7530 0100007F:9C40 01 00000000:00000000 00:00000000 00000000  1000        0 4242 1 0\n"
@@ -41,7 +41,7 @@ def parse_tcp(data: bytes) -> tuple[TcpSocket, ...]:
     return tuple(
         TcpSocket(int(row[INODE]), _short(row[LOCAL_ADDRESS]), _short(row[REMOTE_ADDRESS]), row[STATE] == LISTENING)
         for row in rows
-        if len(row) > INODE and row[INODE].isdigit() and row[INODE] != b"0" and _is_address(row[LOCAL_ADDRESS])
+        if len(row) > INODE and row[INODE].isdigit() and _is_address(row[LOCAL_ADDRESS])
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hangdoc.model.link import LinkEnd, Through
@@ -69,23 +69,31 @@ def _pipe(holders: Holders, pid: int, fd: int, target: str, wants: str) -> Far:
 def _socket(holders: Holders, neighbours: Neighbours, pid: int, fd: int, inode: int) -> Far | None:
     unix = neighbours.unix(pid)
     if isinstance(unix, Known) and inode in unix.value:
-        return _unix(holders, pid, fd, unix.value[inode])
+        return _unix(holders, pid, fd, unix.value[inode], unix.value)
     tcp = neighbours.tcp(pid)
-    if isinstance(tcp, Known) and inode in tcp.value:
-        return _tcp(holders, neighbours, pid, fd, tcp.value[inode])
+    own = next((one for one in tcp.value if one.inode == inode), None) if isinstance(tcp, Known) else None
+    if own is not None:
+        return _tcp(holders, neighbours, pid, fd, own)
     unread = next((found for found in (unix, tcp) if not isinstance(found, Known)), None)
     return None if unread is None else Far("socket", unread, f"socket on descriptor {fd}", weak=True)
 
 
-def _unix(holders: Holders, pid: int, fd: int, own: UnixSocket) -> Far:
+def _unix(holders: Holders, pid: int, fd: int, own: UnixSocket, every: Mapping[int, UnixSocket]) -> Far:
     told = f"unix socket on descriptor {fd}"
     if own.listens:
         return Far("socket", Known(()), f"{told}: waits for a connection", weak=True)
     theirs, ours = holders.of(f"socket:[{own.peer}]") if own.peer else [], holders.of(f"socket:[{own.inode}]")
+    if not theirs and (listener := _listener(own, every)) is not None:
+        theirs, told = holders.of(f"socket:[{listener}]"), f"{told}, which nobody has accepted yet"
     ends = _ranked(holders, pid, theirs, ours)
     if not ends:
         told += ": nobody who can be seen holds the other end"
     return Far("socket", Known(ends), told, own.bound or _is_unsure(holders, ends))
+
+
+def _listener(own: UnixSocket, every: Mapping[int, UnixSocket]) -> int | None:
+    """Find whose accept a connection waits for."""
+    return next((one.inode for one in every.values() if own.inode in one.pending), None)
 
 
 def _tcp(holders: Holders, neighbours: Neighbours, pid: int, fd: int, own: TcpSocket) -> Far:
@@ -95,10 +103,11 @@ def _tcp(holders: Holders, neighbours: Neighbours, pid: int, fd: int, own: TcpSo
     peer = neighbours.other_end(pid, own)
     if peer is None:
         return Far("tcp", Known(()), f"{told}: the other end is not on this host", weak=True)
+    told += f" to port {peer.local_port}" + (", which nobody has accepted yet" if peer.listens else "")
     theirs, ours = holders.of(f"socket:[{peer.inode}]"), holders.of(f"socket:[{own.inode}]")
     ends = _ranked(holders, pid, theirs, ours)
     serves = neighbours.is_served(pid, own)
-    return Far("tcp", Known(ends), f"{told} to port {peer.local_port}", serves or _is_unsure(holders, ends))
+    return Far("tcp", Known(ends), told, serves or _is_unsure(holders, ends))
 
 
 def _eventfd(holders: Holders, pid: int, fd: int) -> Far:

@@ -31,7 +31,7 @@ class Neighbours:
         self._names: dict[int, str] = {}
         self._unix: dict[str, Reading[dict[int, UnixSocket]]] = {}
         self._totals: dict[str, Reading[dict[int, TcpTotals]]] = {}
-        self._tcp: dict[str, Reading[dict[int, TcpSocket]]] = {}
+        self._tcp: dict[str, Reading[tuple[TcpSocket, ...]]] = {}
         self._pairs: dict[str, dict[tuple[bytes, bytes], TcpSocket]] = {}
         self._others: dict[str, int] | None = None
 
@@ -49,28 +49,33 @@ class Neighbours:
         """Return the TCP totals of a process's namespace."""
         return self._once(self._totals, pid, lambda: self._diagnosis(pid).totals())
 
-    def tcp(self, pid: int) -> Reading[dict[int, TcpSocket]]:
+    def tcp(self, pid: int) -> Reading[tuple[TcpSocket, ...]]:
         """Return the TCP sockets of a process's namespace."""
         return self._once(self._tcp, pid, lambda: tcp_table(self._proc, pid))
 
     def other_end(self, pid: int, own: TcpSocket) -> TcpSocket | None:
-        """Find the socket whose two addresses are these the other way round: here, or in another namespace."""
+        """Find the socket whose two addresses are these the other way round: here, or in another namespace.
+
+        A connection that nobody has accepted yet is its listener's.
+        """
         for name, where in {self._name(pid): pid, **self._namespaces()}.items():
             if name not in self._pairs:
                 table = self.tcp(where)
-                rows = table.value.values() if isinstance(table, Known) else ()
+                rows = table.value if isinstance(table, Known) else ()
                 self._pairs[name] = {(one.local, one.remote): one for one in rows}
             found = self._pairs[name].get((own.remote, own.local))
             if found is not None and found.inode != own.inode:
-                return found
+                return found if found.inode else self._listener(where, found)
         return None
 
     def is_served(self, pid: int, own: TcpSocket) -> bool:
         """Tell whether a connection was accepted: a socket of the same namespace listens on its port."""
+        return self._listener(pid, own) is not None
+
+    def _listener(self, pid: int, accepted: TcpSocket) -> TcpSocket | None:
         table = self.tcp(pid)
-        if not isinstance(table, Known):
-            return False
-        return any(one.listens and one.local_port == own.local_port for one in table.value.values())
+        rows = table.value if isinstance(table, Known) else ()
+        return next((one for one in rows if one.listens and one.local_port == accepted.local_port), None)
 
     def _namespaces(self) -> dict[str, int]:
         """Map every network namespace on this host that may be looked at to a process in it, members first."""

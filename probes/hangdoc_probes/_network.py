@@ -72,15 +72,15 @@ class Diagnosis:
             raise OSError(error.number, os.strerror(error.number)) from error
 
 
-def tcp_table(proc: Path, pid: int) -> dict[int, TcpSocket]:
-    """Return the TCP sockets of a process's network namespace by their inode."""
-    found: dict[int, TcpSocket] = {}
+def tcp_table(proc: Path, pid: int) -> tuple[TcpSocket, ...]:
+    """Return the TCP sockets of a process's network namespace."""
+    found: list[TcpSocket] = []
     for name in ("tcp", "tcp6"):
         try:
-            found.update((one.inode, one) for one in parse_tcp(read_table(f"{proc}/{pid}/net/{name}")))
+            found += parse_tcp(read_table(f"{proc}/{pid}/net/{name}"))
         except FileNotFoundError:
             continue  # a kernel without IPv6
-    return found
+    return tuple(found)
 
 
 def _open(path: str = "") -> socket.socket:

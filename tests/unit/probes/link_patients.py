@@ -52,6 +52,16 @@ pid = other(act); server.close()
 client = socket.socket(socket.AF_UNIX); client.connect(path)
 os.read(heard, 1); os.close(heard); os.close(word)
 ready(pid); client.recv(1)""",
+    "unix socket not accepted": """
+path = sys.argv[1] + "/socket"
+server = socket.socket(socket.AF_UNIX); server.bind(path); server.listen()
+pid = other(rest); server.close()
+client = socket.socket(socket.AF_UNIX); client.connect(path)
+ready(pid); client.recv(1)""",
+    "tcp not accepted": """
+server = socket.create_server(("127.0.0.1", 0)); pid = other(rest)
+client = socket.create_connection(server.getsockname()); server.close()
+ready(pid); client.recv(1)""",
     "tcp": """
 server = socket.create_server(("127.0.0.1", 0))
 heard, word = os.pipe()

@@ -337,7 +337,7 @@ def test_a_table_is_read_to_its_end() -> None:
         ports = {
             stack.enter_context(socket.create_connection(server.getsockname())).getsockname()[1] for _ in range(99)
         }
-        found = {one.local_port for one in tcp_table(Path("/proc"), os.getpid()).values()}
+        found = {one.local_port for one in tcp_table(Path("/proc"), os.getpid())}
     assert ports <= found
 
 
