@@ -36,7 +36,8 @@ def name_of(process: Process) -> str:
     'scheduler TP1 (pid 130)'
     """
     rank = "".join(f" {axis.upper()}{number}" for axis, number in sorted(process.rank.items()))
-    return f"{process.role}{rank} (pid {process.key.pid})"
+    role = "process" if process.role == "other" else process.role
+    return f"{role}{rank} (pid {process.key.pid})"
 
 
 def culprit(member: Member, reason: str, tid: int | None = None) -> Culprit:
@@ -316,7 +317,7 @@ def describe(done: Activity) -> str:
         "works": "shows work",
         "spins": "burns CPU without any outside sign of work",
         "stirs": "wakes now and then without any outside sign of work",
-        "still": "did not execute one instruction",
+        "still": "stands still: none of its working threads ran",
     }[done]
 
 

@@ -32,6 +32,7 @@ def _log_is_behind(case: Case) -> Outcome:
 
 
 def _ranks_move(case: Case) -> Outcome:
+    """No rank stands still: whatever its log says, the launch is alive."""
     for member in case.features.movers:
         done = activity(member)
         if isinstance(done, Missing):

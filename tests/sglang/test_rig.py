@@ -21,6 +21,7 @@ TWO_SLEEPERS = "import subprocess, sys; p = subprocess.Popen(['sleep', 'infinity
 
 
 def test_each_injection_has_its_file_and_each_file_its_scenario() -> None:
+    """No injection file is left unused and no scenario names one that is not there."""
     assert {known.inject for known in LIST if known.inject} == {
         path.name for path in (provision.HERE / "inject").glob("*.py")
     }
@@ -37,6 +38,7 @@ def sleepers() -> subprocess.Popen[str]:
 
 
 def test_a_session_is_killed_whole_and_no_other() -> None:
+    """Killing a launch's session takes every process of it and none of another one."""
     condemned, spared = sleepers(), sleepers()
     guard.kill_session(condemned.pid)
     assert guard.members(condemned.pid) == []
@@ -47,6 +49,7 @@ def test_a_session_is_killed_whole_and_no_other() -> None:
 
 @pytest.mark.parametrize(("last_words", "left"), [(b"", 0), (b"done\n", 2)])
 def test_the_keeper_kills_the_session_of_a_dead_owner(last_words: bytes, left: int) -> None:
+    """A launch whose owner died without a word is killed; one whose owner said it is done is not."""
     keeper, kept = start_keeper(), sleepers()
     keeper.communicate(b"%d\n" % kept.pid + last_words)
     assert len(guard.members(kept.pid)) == left
@@ -60,6 +63,7 @@ def failing_step(directory: Path, code: str) -> provision.Step:
 
 
 def test_a_failed_step_says_what_failed_and_what_to_do(tmp_path: Path) -> None:
+    """A provisioning step that fails names its command, its last line and what to do."""
     step = failing_step(tmp_path, "import sys; sys.exit('ERROR: no such package')")
     with pytest.raises(provision.ProvisionError, match=r"'pip install nothing' failed \(ERROR: no such.*do this"):
         provision.perform(step)
@@ -67,6 +71,7 @@ def test_a_failed_step_says_what_failed_and_what_to_do(tmp_path: Path) -> None:
 
 
 def test_a_half_finished_step_is_removed_and_redone(tmp_path: Path) -> None:
+    """What an interrupted provisioning left is removed and done again, never taken for whole."""
     step = failing_step(
         tmp_path, f"import pathlib as p; d = p.Path({str(tmp_path)!r}, 'part'); d.mkdir(); (d / 'there').touch()"
     )
@@ -81,6 +86,7 @@ def test_a_half_finished_step_is_removed_and_redone(tmp_path: Path) -> None:
 
 @on("healthy-tp1", "healthy-tp1@0.5.8")
 def test_the_launcher_and_its_children_have_marked_their_imports(launch: Launch) -> None:
+    """The marks of the import phase name the launcher and one of its children."""
     launcher, child = (int(launch.mark_path(sign).read_text()) for sign in (LAUNCHER_IMPORTS, CHILD_IMPORTS))
     assert launcher == launch.pid
     assert child in {*launch.scheduler_pids().values(), launch.detokenizer_pid()}
@@ -88,6 +94,7 @@ def test_the_launcher_and_its_children_have_marked_their_imports(launch: Launch)
 
 @on(*[name for name in cases.ALL if name.startswith("healthy")])
 def test_a_healthy_server_answers(launch: Launch) -> None:
+    """A healthy server generates as many tokens as it is asked for."""
     answer = launch.generate(tokens=8)
     assert len(answer["output_ids"]) == 8  # type: ignore[arg-type]
 
@@ -124,6 +131,7 @@ def does(pid: int, doing: Doing) -> None:
 
 @on(*cases.ALL)
 def test_each_rank_does_what_the_table_says(launch: Launch) -> None:
+    """Each rank's main thread spins, waits or wakes as the scenario's table says, by the kernel's counters."""
     schedulers = launch.scheduler_pids()
     for rank, doing in enumerate(launch.scenario.ranks):
         if rank in schedulers:
@@ -132,5 +140,6 @@ def test_each_rank_does_what_the_table_says(launch: Launch) -> None:
 
 @on("busy-init")
 def test_a_sign_that_does_not_come_is_told_with_the_log(launch: Launch) -> None:
+    """A sign that does not come in time fails the test with the log's tail."""
     with pytest.raises(LaunchError, match=r"(?s)no Log\(pattern='never'\) in 0 s; log ends:\n.*Load weight begin"):
         launch.wait_for("never", deadline_s=0)
