@@ -38,6 +38,7 @@ docs: $(DEV_INSTALLED)
 
 bench: $(DEV_INSTALLED)
 	@$(BIN)/python benchmarks/snapshot.py
+	@$(BIN)/python benchmarks/links.py
 
 wheel: $(DEV_INSTALLED)
 	@$(PIP) wheel --no-deps --wheel-dir dist .

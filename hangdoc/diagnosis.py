@@ -6,9 +6,11 @@ from typing import TypeVar
 
 from hangdoc import discovery
 from hangdoc.criteria import RANK, Hypothesis, Weighed, weigh
+from hangdoc.features.edges import Edge
 from hangdoc.features.features import Features, Member, features, mover_keys
 from hangdoc.features.index import Index
 from hangdoc.features.lacking import missing_readings
+from hangdoc.features.launch_waits import latest_edges
 from hangdoc.features.outputs import OutputFile
 from hangdoc.features.slices import EQUAL_SLICES, steady_window
 from hangdoc.model.diagnosis import (
@@ -23,6 +25,8 @@ from hangdoc.model.diagnosis import (
     Target,
     TargetKind,
     Verdict,
+    Wait,
+    WaitEnd,
 )
 from hangdoc.model.gpu import Gpus
 from hangdoc.model.reading import Known, Missing, Reading
@@ -52,13 +56,41 @@ def diagnose(trace: Trace, kind: TargetKind = "live") -> Diagnosis:
         headline=leader.headline if leader is not None else _undetermined_headline(seen, ranked),
         culprits=culprits,
         hypotheses=tuple(_finding(weighed) for weighed in ranked),
-        waits=tuple(wait for weighed in ranked if RANK[weighed.grade] >= RANK["likely"] for wait in weighed.waits),
+        waits=_waits(seen, ranked),
         next_steps=_next_steps(ranked, leader),
         outputs=tuple(_output(output, trace.snapshots[-1].wall_ns) for output in seen.outputs),
         gpus=_gpus(seen.gpus),
         missing=missing_readings(index, seen),
         window_s=round(window.seconds, 3),
         processes=tuple(_process(member) for member in seen.members.values()),
+    )
+
+
+MOST_WAITS = 50
+"""Waits that the document lists. Arbitrary: eight ranks and their helpers have fewer that say something."""
+
+
+def _waits(seen: Features, ranked: list[Weighed]) -> tuple[Wait, ...]:
+    """Return the waits that likely hypotheses rest on, then the edges of the graph, strong ones first."""
+    found = {
+        (wait.from_.pid, wait.from_.tid, wait.to.pid, wait.through): wait
+        for weighed in reversed(ranked)
+        if RANK[weighed.grade] >= RANK["likely"]
+        for wait in weighed.waits
+    }
+    for edge in latest_edges(seen):
+        if len(found) < MOST_WAITS:
+            found.setdefault((edge.from_pid, edge.from_tid, edge.to_pid, edge.through), _wait(edge))
+    return tuple(found.values())
+
+
+def _wait(edge: Edge) -> Wait:
+    unsure = "; not for certain: it looks the same when nothing is wrong" if edge.weak else ""
+    return Wait(
+        from_=WaitEnd(pid=edge.from_pid, tid=edge.from_tid),
+        to=WaitEnd(pid=edge.to_pid, tid=edge.to_tid),
+        through=edge.through,
+        detail=edge.detail + unsure,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from hangdoc.features.dumps import ThreadHistory
 from hangdoc.features.features import Member
-from hangdoc.features.motion import Flow, ThreadMotion
+from hangdoc.features.motion import WAKE_BYTES, Flow, ThreadMotion
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.model.thread import SystemCall
 from hangdoc.procfs.syscalls import Call, call_of, is_private_futex, is_untimed_futex_wait
@@ -19,11 +19,8 @@ SPIN_DEMAND_RATIO = 0.8
 full machine, a healthy two-rank idle loop 0.2 to 0.4."""
 
 NOISE_IO_BYTES_PER_S = 1024
-"""Reads and writes of a hung server: none were seen; a throttled load moved 40 KB/s. Between them, arbitrary."""
-
-WAKE_BYTES = 64
-"""Bytes a call up to which reads and writes are wake-ups, not data: an eventfd moves 8, a self-pipe 1, and a store that
-polls for missing ranks 16 a turn (4,400 bytes/s while nobody came)."""
+"""Reads and writes of a hung server, TCP included: none were seen; a throttled load moved 40 KB/s. Between them,
+arbitrary."""
 
 NOISE_FAULTS_PER_S = 100
 """Page faults of a hung or spinning Python process: 0 to a few a second; loads and compiles make 500 to 70,000."""
@@ -39,6 +36,7 @@ def work(flow: Flow) -> str | None:
         flow = replace(flow, io_bytes=Known(0))
     for amount, noise, sentence in (
         (flow.io_bytes, NOISE_IO_BYTES_PER_S, "reads and writes {:,.0f} bytes/s"),
+        (flow.tcp_bytes, NOISE_IO_BYTES_PER_S, "moves {:,.0f} bytes/s over TCP"),
         (flow.disk_bytes, NOISE_IO_BYTES_PER_S, "reads {:,.0f} bytes/s from disk"),
         (Known(flow.faults), NOISE_FAULTS_PER_S, "takes {:,.0f} page faults/s"),
     ):
@@ -63,8 +61,9 @@ def activity(member: Member) -> Reading[Activity]:
         return member.flow
     if work(member.flow.value) is not None:
         return Known("works")
-    if isinstance(member.flow.value.io_bytes, Missing):
-        return member.flow.value.io_bytes
+    for moved in (member.flow.value.io_bytes, member.flow.value.tcp_bytes):
+        if isinstance(moved, Missing):
+            return moved
     threads = own_threads(member)
     if isinstance(threads, Missing):
         return threads

@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 
 from hangdoc.features.dumps import Dumps, ThreadHistory, dumps
 from hangdoc.features.index import Index, Window
+from hangdoc.features.links import recent_links
 from hangdoc.features.motion import Flow, Motion, flow, motion
 from hangdoc.features.outputs import LogState, OutputFile, descriptors, log_state, opened_gpu, outputs
 from hangdoc.features.phases import launch_phase, member_phase
 from hangdoc.model.engine import Engine
 from hangdoc.model.fd import OpenFile
 from hangdoc.model.gpu import Gpus
+from hangdoc.model.link import Links
 from hangdoc.model.log import Phase
 from hangdoc.model.process import Launch, Process, ProcessKey
 from hangdoc.model.reading import Known, Missing, Reading
@@ -21,13 +23,17 @@ from hangdoc.trace.records import Trace
 
 @dataclass(frozen=True)
 class Member:
-    """One process of the launch over the window. waits: of every round, oldest first."""
+    """One process of the launch over the window.
+
+    waits: of every round, oldest first; links: the last two thorough readings, oldest first.
+    """
 
     process: Process
     motion: Reading[Motion]
     flow: Reading[Flow]
     dumps: Reading[Dumps]
     waits: Reading[tuple[Waits, ...]]
+    links: Reading[tuple[Links, ...]]
     files: Reading[tuple[OpenFile, ...]]
     has_gpu: Reading[bool]
     phase: Phase
@@ -56,9 +62,12 @@ class Departure:
     last_seen: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Features:
-    """A window of a trace, read. members: alive at its end, sorted by key; steady: its slices are of one kind."""
+    """A window of a trace, read. members: alive at its end, sorted by key; steady: its slices are of one kind.
+
+    Equal by identity only, so that what is drawn from it can be kept.
+    """
 
     launch: Launch
     window: Window
@@ -146,6 +155,7 @@ def _member(index: Index, trace: Trace, process: Process, engine: Engine, window
         flow=flow(index, process.key, window),
         dumps=stacks,
         waits=Known(tuple(reading for _, reading in waits)) if waits else index.missing("futex", process.key, window),
+        links=recent_links(index, process.key, window),
         files=descriptors(index, process.key, window),
         has_gpu=opened_gpu(index, process.key, window),
         phase=member_phase(stacks, process.key.pid),

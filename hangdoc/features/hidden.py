@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hangdoc.features.index import Index, Window
-from hangdoc.features.syscalls import call_of
 from hangdoc.model.buffer import Buffers, HiddenText
 from hangdoc.model.fd import OpenFile
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.model.thread import Progress, Waits
+from hangdoc.procfs.syscalls import call_of
 
 PROBE = "buffers"
 TAIL_CHARACTERS = 2000

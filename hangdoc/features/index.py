@@ -53,6 +53,10 @@ class Index:
             and isinstance(sample.reading.value, kind)
         ]
 
+    def was_taken(self, probe: str) -> bool:
+        """Tell whether the trace has any reading of a probe, failed ones included: older traces lack newer probes."""
+        return any(taken == probe for taken, _ in self._samples)
+
     def missing(self, probe: str, process: ProcessKey | None, window: Window) -> Missing:
         """Return why there is no reading: the last failure in the window, or that the probe was not taken at all."""
         for position, sample in reversed(self._samples.get((probe, process), ())):

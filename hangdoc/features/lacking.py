@@ -22,7 +22,9 @@ def missing_readings(index: Index, seen: Features) -> tuple[MissingReading, ...]
         if not isinstance(member.motion, Missing):
             readings += [member.motion.value.threads, member.motion.value.cpu_ratio]
         if not isinstance(member.flow, Missing):
-            readings.append(member.flow.value.io_bytes)
+            readings += [member.flow.value.io_bytes, member.flow.value.tcp_bytes]
+        if isinstance(member.links, Missing) and member.links.reason != "not-taken":
+            readings.append(member.links)
         found += [(member.key, reading) for reading in readings if isinstance(reading, Missing)]
         found += [(member.key, refused) for refused in _refused_calls(seen, member.key)]
     found += [(output.process.key, lack) for output in seen.outputs for lack in _lacks(output)]

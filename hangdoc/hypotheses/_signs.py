@@ -123,6 +123,8 @@ def nothing_progresses(case: Case) -> Outcome:
             return Absent(f"{name_of(member.process)} {evidence}")
         if isinstance(member.flow.value.io_bytes, Missing):
             unread = Unread.of(member.flow.value.io_bytes, f"reads and writes of {name_of(member.process)}")
+        if isinstance(member.flow.value.tcp_bytes, Missing):
+            unread = Unread.of(member.flow.value.tcp_bytes, f"TCP bytes of {name_of(member.process)}")
     for outcome in (_log_moves(features), _child_at_work(features)):
         if isinstance(outcome, Absent):
             return outcome

@@ -1,24 +1,36 @@
-"""HD206: a member is stopped by a signal or a debugger."""
+"""HD206: a member is stopped by a signal, a debugger or a frozen control group."""
 
 from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
+from hangdoc.features.launch_waits import standing_links
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.model.diagnosis import Culprit
+from hangdoc.model.link import Link
 from hangdoc.model.reading import Missing
 
 _STATES = {"T": "stopped by a signal", "t": "stopped by a tracer"}
 
 
 def _is_stopped(case: Case) -> Outcome:
-    """Its main thread was in state T or t in every reading."""
+    """Its main thread was in state T or t in every reading, or its control group is frozen."""
     motion = case.patient.motion
     name = signs.name_of(case.patient.process)
     if isinstance(motion, Missing):
         return Unread.of(motion, f"state of {name}")
     if all(state in _STATES for state in motion.value.states):
         return Present(f"{name} is {_STATES[motion.value.state]} (state {motion.value.state})")
+    if (freezer := _freezer(case)) is not None:
+        return Present(f"{name}: {freezer.detail}")
     return Absent(f"{name} is not stopped (state {motion.value.state})")
+
+
+def _freezer(case: Case) -> Link | None:
+    """Return what froze it: the state of a frozen process is D or S, as if it waited."""
+    links = standing_links(case.patient)
+    if isinstance(links, Missing):
+        return None
+    return next((link for link in links.value if link.through == "freezer"), None)
 
 
 def _culprits(case: Case) -> tuple[Culprit, ...]:

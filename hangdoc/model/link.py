@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from hangdoc.model.process import ProcessKey
-from hangdoc.model.reading import Reading
+from hangdoc.model.reading import Missing, Reading
 
 Through: TypeAlias = Literal[
     "pipe", "socket", "tcp", "child", "file-lock", "eventfd", "zmq", "poll", "tracer", "signal", "freezer"
@@ -15,18 +15,25 @@ Through: TypeAlias = Literal[
 
 
 class LinkEnd(Struct, frozen=True, array_like=True):
-    """Somebody at the other end. member: of the launch; process: its identity, inside or outside the launch."""
+    """Somebody at the other end. member: of the launch; process: its identity, inside or outside the launch.
+
+    inherited: it holds the end only because a fork copied it; command: the kernel's short name of the process;
+    tree_ticks: CPU time of it and all its descendants so far, in clock ticks, of whoever holds a file lock.
+    """
 
     process: ProcessKey
     member: bool
     fd: int | None = None
+    inherited: bool = False
+    command: str = ""
+    tree_ticks: int | None = None
 
 
 class Link(Struct, frozen=True, kw_only=True):
     """One thread of a process that waits, and who could end the wait.
 
-    ends: every process that could (for a pipe: the holders of the other end); empty when nobody could;
-    weak: the wait looks the same when nothing is wrong (an idle zmq socket).
+    ends: every process that could (for a pipe: the holders of the other end), those that inherited it last; empty when
+    nobody could; weak: the wait looks the same when nothing is wrong (an idle zmq socket, a server without requests).
     """
 
     tid: int
@@ -37,15 +44,26 @@ class Link(Struct, frozen=True, kw_only=True):
 
 
 class SocketFlow(Struct, frozen=True, array_like=True):
-    """Totals of one TCP connection of a process (INET_DIAG tcp_info): recv and send are in no /proc counter."""
+    """Totals of one TCP connection of a process (INET_DIAG tcp_info): recv and send are in no /proc counter.
+
+    segments: that carried data, either way; 0 where the kernel (before 4.6) does not count them.
+    """
 
     fd: int
     received_bytes: int
     acked_bytes: int
+    segments: int = 0
 
 
 class Links(Struct, frozen=True, tag="links"):
-    """The links probe's reading of one process."""
+    """The links probe's reading of one process.
+
+    thorough: its threads were looked at; otherwise links is empty because nobody looked, and tcp has only the
+    connections that the last thorough reading knew; unread: why its system calls could not be read, so that links has
+    only what anybody may see (a stop, a tracer, a freezer).
+    """
 
     links: tuple[Link, ...]
     tcp: Reading[tuple[SocketFlow, ...]]
+    thorough: bool = True
+    unread: Missing | None = None

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from hangdoc.model.link import Links
 from hangdoc.model.log import LogEvent, LogTail
 from hangdoc.model.process import Process, ProcessKey, Role
 from hangdoc.model.reading import Known
@@ -44,8 +45,9 @@ class Ring:
     """A trace that stays small. Like a TraceBuilder: `intern` for the probes, `add` each round, `trace()` at any time.
 
     What leaves the ring lives on in one snapshot before the kept ones: its roster says who was ever a member (so that
-    a death is seen for ever), its log readings hold the milestones, and it has the last few stack dumps, because
-    these get rare in a long observation. It has no other reading, so no rate spans it.
+    a death is seen for ever), its log readings hold the milestones, and it has the last few stack dumps and the last
+    look at whom each thread waits for, because these get rare in a long observation. It has no other reading, so no
+    rate spans it.
     """
 
     def __init__(self, header: Header, kept_rounds: int = KEPT_ROUNDS) -> None:
@@ -94,8 +96,10 @@ class Ring:
 
 
 def past(snapshot: Snapshot) -> Snapshot:
-    """Return what is kept of a round that leaves the ring: roster, log readings and stacks."""
-    kept = (sample for sample in snapshot.samples if _value(sample, LogTail) or _value(sample, Stacks))
+    """Return what is kept of a round that leaves the ring: roster, log readings, stacks and links."""
+    kept = (
+        sample for sample in snapshot.samples if _value(sample, LogTail) or _value(sample, Stacks) or _has_links(sample)
+    )
     return replace(snapshot, samples=tuple(kept))
 
 
@@ -105,7 +109,7 @@ def fold(before: Snapshot, snapshot: Snapshot) -> Snapshot:
     return replace(
         snapshot,
         processes=_roster(before.processes, snapshot.processes),
-        samples=(*_fold_logs(samples), *_last_stacks(samples, snapshot.at_ns)),
+        samples=(*_fold_logs(samples), *_last_stacks(samples, snapshot.at_ns), *_last_links(samples)),
     )
 
 
@@ -136,6 +140,16 @@ def _last_stacks(samples: Iterable[Sample], now_ns: int) -> tuple[Sample, ...]:
         if _value(sample, Stacks) is not None and now_ns - sample.taken_ns <= OLDEST_DUMP_NS:
             dumps.setdefault(sample.process, []).append(sample)
     return tuple(sample for taken in dumps.values() for sample in taken[-KEPT_DUMPS:])
+
+
+def _last_links(samples: Iterable[Sample]) -> tuple[Sample, ...]:
+    """Keep one look of each process: a wait stands when two looks, which may be half a minute apart, show it."""
+    return tuple({sample.process: sample for sample in samples if _has_links(sample)}.values())
+
+
+def _has_links(sample: Sample) -> bool:
+    reading = _value(sample, Links)
+    return reading is not None and reading.thorough
 
 
 def _fewer(events: tuple[LogEvent, ...]) -> tuple[LogEvent, ...]:

@@ -17,6 +17,7 @@ from msgspec import Struct
 from hangdoc.model.buffer import HiddenText
 from hangdoc.model.fd import OpenFile, OpenFiles
 from hangdoc.model.gpu import Gpu
+from hangdoc.model.link import Link, LinkEnd
 from hangdoc.model.locks import FutexWait
 from hangdoc.model.log import LogEvent, LogTail
 from hangdoc.model.process import Launch, Process
@@ -59,6 +60,8 @@ TEXT_RULES: dict[tuple[type[Struct], str], TextRule] = {
     (Waits, "machine"): names.machine,
     (Gpu, "name"): names.gpu,
     (FutexWait, "shared_key"): names.futex_key,
+    (Link, "detail"): wording.sentence,
+    (LinkEnd, "command"): names.thread,
     (LogEvent, "name"): names.code_name,
     (LogEvent, "rank"): names.rank_dimension,
     (LogEvent, "text"): wording.sentence,

@@ -40,6 +40,18 @@ def read(path: str) -> bytes:
         os.close(descriptor)
 
 
+def read_table(path: str) -> bytes:
+    """Read a file of many lines that the kernel writes one by one: each read ends before the line that does not fit.
+
+    So a read of less than a page is not the last (fs/seq_file.c, seq_read_iter).
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        return b"".join(iter(lambda: os.read(descriptor, CHUNK_BYTES), b""))
+    finally:
+        os.close(descriptor)
+
+
 def samples(probe: str, now: Round, take: Callable[[Process], Reading[Payload]]) -> Iterator[Sample]:
     """Read every process of the round, one after the other; what cannot be read becomes Missing."""
     for process in now.processes:

@@ -38,7 +38,8 @@ class Truth:
 class Patient:
     """A small launch and its truth. parts: those that say so when they are ill; needs: a program it cannot do without.
 
-    companion: "slow-reader" drains its output slowly from outside the launch, "burners" keep every core busy.
+    companion: from outside the launch "slow-reader" drains its output slowly, "burners" keep every core busy,
+    "lock-holder" holds a file lock and "slow-sender" sends over TCP: these two say so through the FIFO "word".
     """
 
     name: str

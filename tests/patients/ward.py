@@ -36,6 +36,24 @@ for which "undetermined" will do, which takes all of it."""
 SLOW_READER = "import os,time\nwhile True:\n if not os.read(0, 6000): break\n time.sleep(0.5)"
 HANGDOC = (sys.executable, "-c", "from hangdoc.cli.main import main; main()")
 BURNER = "while True: pass"
+LOCK_HOLDER = """
+import fcntl, signal, sys
+lock = open(sys.argv[1] + "/lock", "w")
+fcntl.flock(lock, fcntl.LOCK_EX)
+open(sys.argv[1] + "/word", "w").close()
+while True: signal.pause()
+"""
+SLOW_SENDER = """
+import socket, sys, time
+server = socket.create_server(("127.0.0.1", 0))
+with open(sys.argv[1] + "/word", "w") as word: print(server.getsockname()[1], file=word)
+receiver, _ = server.accept()
+while True:
+    receiver.sendall(bytes(5_000))
+    time.sleep(0.1)
+"""
+SPEAKERS = {"lock-holder": LOCK_HOLDER, "slow-sender": SLOW_SENDER}
+"""Companions that do something in the patient's folder, and then say so through its FIFO."""
 
 BUSY_WARDS = frozenset({spins.__name__, starts.__name__})
 
@@ -121,6 +139,8 @@ def running(patient: Patient, folder: Path) -> Iterator[dict[int, str]]:
     silence, standing_input = os.pipe()
     command = [sys.executable, "-S", "-m", "tests.patients", patient.name, "--parent", str(os.getpid())]
     command += ["--ready", str(word), "--folder", str(folder)]
+    if patient.companion in SPEAKERS:
+        os.mkfifo(folder / "word")
     with ExitStack() as stack:
         for descriptor in (ready, hearing, standing_input):
             stack.callback(os.close, descriptor)
@@ -137,15 +157,20 @@ def running(patient: Patient, folder: Path) -> Iterator[dict[int, str]]:
         stack.callback(end, process)
         for descriptor in (word, output, silence):
             os.close(descriptor)
-        for companion in companions(patient, hearing):
+        outside: dict[int, str] = {}
+        for companion in companions(patient, hearing, folder):
             stack.callback(end, companion)
-        yield arrivals(ready, patient, process)
+            outside[companion.pid] = patient.companion
+        yield {**arrivals(ready, patient, process), **outside}
 
 
-def companions(patient: Patient, output: int) -> Iterator[subprocess.Popen[bytes]]:
+def companions(patient: Patient, output: int, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Start what a patient has to do with outside its launch."""
     if patient.companion == "slow-reader":
         yield subprocess.Popen([sys.executable, "-c", SLOW_READER], stdin=output, start_new_session=True)
+    if patient.companion in SPEAKERS:
+        command = [sys.executable, "-c", SPEAKERS[patient.companion], str(folder)]
+        yield subprocess.Popen(command, start_new_session=True)
     if patient.companion == "burners":
         for _ in range(len(os.sched_getaffinity(0))):
             yield subprocess.Popen([sys.executable, "-c", BURNER], start_new_session=True)

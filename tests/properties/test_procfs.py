@@ -16,11 +16,24 @@ from hangdoc.procfs.cmdline import is_python, parse_cmdline
 from hangdoc.procfs.counters import parse_io
 from hangdoc.procfs.descriptor import kind_of, looks_like_log, parse_fdinfo
 from hangdoc.procfs.errors import ProcParseError
+from hangdoc.procfs.locks import parse_lock_line, parse_locks
 from hangdoc.procfs.mappings import parse_mappings
+from hangdoc.procfs.sockdiag import (
+    ATTRIBUTE,
+    HEADER,
+    INET_ANSWER,
+    UNIX_ANSWER,
+    DiagError,
+    messages,
+    tcp_totals,
+    unix_socket,
+)
 from hangdoc.procfs.stat import parse_stat, process_stat
 from hangdoc.procfs.status import parse_status
+from hangdoc.procfs.tcp import parse_tcp
 from hangdoc.procfs.thread import parse_schedstat, parse_switches, parse_thread_state
 from hangdoc.procfs.wait import parse_system_call, parse_wait_channel
+from hangdoc.procfs.waitset import POLLFD, parse_epoll, parse_fd_set, parse_labelled, parse_pollfds
 
 STAT = b"7 (python3) S 1 7 7 0 -1 4194304 90 2 3 4 50 60 70 80 20 0 12 0 99 4096 3 0"
 STATUS = (
@@ -28,6 +41,15 @@ STATUS = (
     b"voluntary_ctxt_switches:\t3\nnonvoluntary_ctxt_switches:\t4\n"
 )
 IO = b"rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\ncancelled_write_bytes: 0\n"
+
+
+def answered(data: bytes) -> object:
+    """A netlink answer may also be the kernel's own error."""
+    try:
+        return messages(data)
+    except DiagError as error:
+        return error.number
+
 
 PARSERS: dict[str, tuple[Callable[[bytes], object], bytes]] = {
     "stat": (parse_stat, STAT),
@@ -41,6 +63,22 @@ PARSERS: dict[str, tuple[Callable[[bytes], object], bytes]] = {
     "wchan": (partial(parse_wait_channel, "futex", "S"), b"futex_do_wait"),
     "fdinfo": (parse_fdinfo, b"pos:\t62\nflags:\t0102001\nmnt_id:\t15\n"),
     "maps": (parse_mappings, b"7f00-7f80 rw-p 00002000 08:01 42    /lib/a b.so (deleted)\n7f80-7fa0 r--p 0 0:0 0\n"),
+    "locks": (
+        parse_locks,
+        b"1: FLOCK  ADVISORY  WRITE 70 fe:00:12 0 EOF\n1: -> FLOCK  ADVISORY  READ 71 fe:00:12 0 9\n",
+    ),
+    "held locks": (parse_lock_line, b"flags:\t02\nlock:\t1: POSIX  ADVISORY  WRITE 70 fe:00:12 0 EOF\n"),
+    "epoll": (parse_epoll, b"pos:\t0\ntfd:        5 events:       19 data:                5  pos:0 ino:9 sdev:a\n"),
+    "poll": (parse_pollfds, POLLFD.pack(4, 1, 0)),
+    "select": (parse_fd_set, b"\x09\x02"),
+    "eventfd": (partial(parse_labelled, label=b"eventfd-id"), b"pos:\t0\neventfd-id: 12\n"),
+    "tcp": (parse_tcp, b"head\n 0: 0100007F:7530 0100007F:9C40 01 00000000:00000000 00:00000000 0 1000 0 4242 1 0\n"),
+    "unix diagnosis": (unix_socket, UNIX_ANSWER.pack(1, 1, 1, 0, 70, 0, 0) + ATTRIBUTE.pack(8, 2) + bytes(4)),
+    "TCP diagnosis": (
+        tcp_totals,
+        INET_ANSWER.pack(2, 1, 0, 0, bytes(48), 0, 0, 0, 0, 9) + ATTRIBUTE.pack(164, 2) + bytes(160),
+    ),
+    "netlink": (answered, HEADER.pack(20, 20, 0, 1, 0) + bytes(4) + HEADER.pack(20, 3, 0, 1, 0) + bytes(4)),
     "cmdline": (parse_cmdline, b"python3\0-m\0server\0"),
     "executable": (lambda data: is_python("x", data), b"7f00 r-xp /usr/lib/libpython3.11.so"),
 }

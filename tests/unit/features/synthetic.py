@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from hangdoc.features.index import Window, window_of
+from hangdoc.model.link import Link, LinkEnd, Links, SocketFlow, Through
 from hangdoc.model.log import LogEvent, LogTail
 from hangdoc.model.process import EngineName, Launch, Process, ProcessKey, Role
 from hangdoc.model.reading import Known, Missing
@@ -93,6 +94,19 @@ def progress(read_bytes: int = 0, faults: int = 0) -> Progress:
 
 def waits(*calls: tuple[int, SystemCall | None]) -> Waits:
     return Waits("x86_64", 0, tuple(ThreadWait(tid, "S", Known(call), Known("")) for tid, call in calls))
+
+
+def link(
+    tid: int, *ends: int, through: Through = "pipe", weak: bool = False, member: bool = True, ticks: int = 0
+) -> Link:
+    """Make a wait of a thread for one of these processes."""
+    others = (LinkEnd(ProcessKey(pid, 1), member, None, False, "python", ticks) for pid in ends)
+    return Link(tid=tid, through=through, detail="pipe on descriptor 3", ends=Known(tuple(others)), weak=weak)
+
+
+def links(*found: Link, received: int | None = None, segments: int = 0, thorough: bool = True) -> Links:
+    flows = () if received is None else (SocketFlow(5, received, 0, segments),)
+    return Links(links=found, tcp=Known(flows), thorough=thorough)
 
 
 def dump(*stacks: tuple[int, int]) -> Stacks:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from hangdoc.model.link import Links
 from hangdoc.model.log import LogTail
 from hangdoc.model.process import Process, ProcessKey
 from hangdoc.model.reading import Known
 from hangdoc.model.snapshot import Snapshot
 from hangdoc.observe import ring as ring_module
 from hangdoc.observe.ring import Ring
-from tests.unit.observe.rounds import HEADER, LAUNCHER, RANK, cpu, log, snapshot, stack, stacks
+from tests.unit.observe.rounds import HEADER, LAUNCHER, RANK, cpu, log, sample, snapshot, stack, stacks
 
 
 def events(past: Snapshot) -> list[str]:
@@ -75,6 +76,16 @@ def test_the_last_dumps_are_kept_while_they_are_fresh() -> None:
     for index in range(52, 400):
         ring.add(snapshot(index))
     assert ring.trace().snapshots[0].samples == ()
+
+
+def test_the_last_look_at_waits_is_kept() -> None:
+    """Of the rounds that have gone each process keeps its last thorough look at whom its threads wait for."""
+    ring = Ring(HEADER, kept_rounds=1)
+    looks = [Links((), Known(()), thorough=index % 30 == 0) for index in range(70)]
+    for index, look in enumerate(looks):
+        ring.add(snapshot(index, sample("links", RANK, look, taken_ns=index)))
+    (kept,) = ring.trace().snapshots[0].samples
+    assert (kept.taken_ns, kept.reading) == (60, Known(looks[60]))
 
 
 def test_old_stacks_are_let_go() -> None:

@@ -315,3 +315,20 @@ def test_the_key_of_a_shared_futex_stays() -> None:
     for key in ("", "00:01:17542:40", "fe:00:26933:4096"):
         assert names.futex_key(Tokens(), key) == key
     assert names.futex_key(Tokens(), "00:01:17542:/home/alice") == "<text-1>"
+
+
+@pytest.mark.parametrize(
+    "detail",
+    [
+        "FIFO on descriptor 3; the process itself also holds the write end, in a set of 2",
+        "unix socket on descriptor 3: nobody who can be seen holds the other end",
+        "TCP on descriptor 3, port 30000 to port 40000",
+        "eventfd on descriptor 3: only the process itself holds it",
+        "flock write lock on inode 12, descriptor 3; pid 70, which took it, has ended",
+        "zmq: the peers of 1 I/O threads",
+        "the end of its child 70",
+    ],
+)
+def test_what_is_said_of_a_wait_stays(detail: str) -> None:
+    """The links probe's own words and numbers are no secret: the waits of a redacted trace read like the live ones."""
+    assert wording.sentence(Tokens(), detail) == detail

@@ -1,0 +1,106 @@
+"""Who waits for whom in a launch: the edges of all its readings, as one graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from hangdoc.features.activity import is_helper, waiting
+from hangdoc.features.edges import Edge
+from hangdoc.features.features import Features, Member
+from hangdoc.features.links import link_edges, standing
+from hangdoc.features.waits import Thread, WaitGraph, circles, leads_to, starts_at
+from hangdoc.model.link import Link, LinkEnd
+from hangdoc.model.process import ProcessKey
+from hangdoc.model.reading import Known, Missing, Reading
+
+WAITS_FOR_NOBODY = frozenset({"sleep"})
+"""System calls that end by themselves: whoever is in one has to move."""
+
+STOPS = frozenset({"signal", "freezer"})
+"""Causes of their own: who is stopped waits for nobody of the launch."""
+
+
+def latest_edges(features: Features) -> tuple[Edge, ...]:
+    """Return the edges as they were read last."""
+    newest = {
+        member.key: member.links.value[-1].links
+        for member in features.members.values()
+        if isinstance(member.links, Known)
+    }
+    return link_edges(_of_workers(features, newest))
+
+
+@lru_cache(maxsize=2)
+def standing_graph(features: Features) -> WaitGraph:
+    """Return the graph of the waits that stood over two readings."""
+    lasting: dict[ProcessKey, tuple[Link, ...]] = {}
+    for member in features.members.values():
+        links = standing_links(member)
+        if isinstance(links, Known):
+            lasting[member.key] = links.value
+    edges = link_edges(_of_workers(features, lasting))
+    launchers = {key.pid for key, member in features.members.items() if member.process.role == "launcher"}
+    return WaitGraph(edges, _free(features, edges), frozenset(launchers))
+
+
+def standing_links(member: Member) -> Reading[tuple[Link, ...]]:
+    """Return the links of a member that stood over two readings."""
+    return member.links if isinstance(member.links, Missing) else standing(member.links.value)
+
+
+@lru_cache(maxsize=2)
+def deadlocks(features: Features) -> tuple[frozenset[Thread], ...]:
+    """Return the circles of the waits that stood over two readings."""
+    return circles(standing_graph(features))
+
+
+def outsiders(features: Features) -> dict[int, LinkEnd]:
+    """Return the processes outside the launch that somebody in it waits for."""
+    return {
+        end.process.pid: end
+        for member in features.members.values()
+        if isinstance(member.links, Known)
+        for link in member.links.value[-1].links
+        if isinstance(link.ends, Known)
+        for end in link.ends.value
+        if not end.member
+    }
+
+
+def worker_tids(member: Member) -> frozenset[int]:
+    """Return the threads whose waits say something: Python threads that do not exist to wait, and the main thread.
+
+    Pools of native helper threads wait in polls for ever in healthy and hung servers alike.
+    """
+    if isinstance(member.dumps, Missing):
+        return frozenset({member.key.pid})
+    working = {tid for tid, seen in member.dumps.value.threads.items() if not is_helper(seen)}
+    return frozenset(working | {member.key.pid})
+
+
+def _of_workers(features: Features, links: Mapping[ProcessKey, Iterable[Link]]) -> dict[ProcessKey, tuple[Link, ...]]:
+    return {
+        key: tuple(link for link in own if link.tid in worker_tids(features.members[key])) for key, own in links.items()
+    }
+
+
+def _free(features: Features, edges: Iterable[Edge]) -> frozenset[Thread]:
+    """Return the threads that are known to wait for nobody: outside the launch, or seen not to wait."""
+    waiters = {starts_at(edge) for edge in edges}
+    members = {key.pid: member for key, member in features.members.items()}
+    targets = {leads_to(edge) for edge in edges} - waiters
+    return frozenset(
+        thread for thread in targets if thread[0] not in members or _waits_for_nobody(members[thread[0]], thread[1])
+    )
+
+
+def _waits_for_nobody(member: Member, tid: int) -> bool:
+    links = standing_links(member)
+    if not isinstance(links, Known):
+        return False
+    own = [link for link in links.value if link.tid == tid]
+    if own:
+        return all(link.through in STOPS for link in own)
+    wait = waiting(member, tid)
+    return isinstance(wait, Known) and (wait.value is None or wait.value.call in WAITS_FOR_NOBODY)
