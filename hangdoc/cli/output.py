@@ -37,7 +37,7 @@ def emit(text: str) -> None:
         raise
     except OSError as error:
         sys.stdout = None  # the flush at exit would fail once more, and make the exit code 120
-        raise HangdocError(f"the result cannot be written: {error.strerror}", "free some space") from error
+        raise HangdocError(f"the result cannot be written: {error.strerror}", "send it somewhere else") from error
 
 
 def emit_json(value: Any) -> None:

@@ -9,7 +9,7 @@ from hangdoc.features.dumps import ThreadHistory
 from hangdoc.features.features import Member
 from hangdoc.features.motion import WAKE_BYTES, Flow, ThreadMotion
 from hangdoc.model.reading import Known, Missing, Reading
-from hangdoc.model.thread import SystemCall
+from hangdoc.model.thread import SystemCall, ThreadWait
 from hangdoc.procfs.syscalls import Call, call_of, is_private_futex, is_untimed_futex_wait
 
 Activity: TypeAlias = Literal["works", "spins", "stirs", "still"]
@@ -73,10 +73,10 @@ def activity(member: Member) -> Reading[Activity]:
 
 
 def own_threads(member: Member) -> Reading[tuple[ThreadMotion, ...]]:
-    """Return the motion of the threads that do the member's work: Python threads that are not helpers.
+    """Return the motion of the threads that may do the member's work.
 
-    Without Python stacks that is the main thread alone: pools of native helper threads (Gloo's, OpenMP's) poll for
-    ever in healthy and hung servers alike and prove nothing.
+    The main thread, Python threads that are no helpers, and native threads that ran and are not known to poll for
+    ever (a loader in C that receives weights). Without Python stacks the main thread alone.
     """
     if isinstance(member.motion, Missing):
         return member.motion
@@ -85,9 +85,23 @@ def own_threads(member: Member) -> Reading[tuple[ThreadMotion, ...]]:
         return clocks
     tids = {member.key.pid}
     if isinstance(member.dumps, Known):
-        tids = {tid for tid, seen in member.dumps.value.threads.items() if not is_helper(seen)}
+        tids |= {tid for tid, seen in member.dumps.value.threads.items() if not is_helper(seen)}
+        tids |= _native_at_work(clocks.value, set(member.dumps.value.threads))
     found = tuple(clocks.value[tid] for tid in sorted(tids) if tid in clocks.value)
     return Known(found) if found else Missing("cpu", "gone", "none of its Python threads has a clock")
+
+
+NATIVE_POLLERS = ("gloo_tcp_loop", "pt_", "ZMQbg/", "cuda", "nccl", "NCCL", "jemalloc_bg", "py-spy")
+"""How the names of native threads begin that wake for ever in healthy and hung servers alike: in every hung SGLang that
+was recorded only gloo_tcp_loop, ZMQbg/IO and pt_* threads ran."""
+
+
+def _native_at_work(clocks: dict[int, ThreadMotion], python: set[int]) -> set[int]:
+    return {
+        tid
+        for tid, thread in clocks.items()
+        if tid not in python and not thread.is_still and not thread.name.startswith(NATIVE_POLLERS)
+    }
 
 
 def is_helper(thread: ThreadHistory) -> bool:
@@ -100,7 +114,8 @@ class Waiting:
     """A thread that waits in a system call, in every round of the window.
 
     untimed, private: of a wait for a futex, that it has no timeout and that only its own process can end it;
-    channel: the kernel function it sleeps in, "" when that was not to be read.
+    channel: the kernel function it sleeps in, "" when that was not to be read;
+    sleep_left_s: of a sleep until a moment, how much was left at the last reading; None when that is not known.
     """
 
     tid: int
@@ -109,6 +124,7 @@ class Waiting:
     untimed: bool
     private: bool
     channel: str
+    sleep_left_s: float | None = None
 
     @property
     def is_parked(self) -> bool:
@@ -120,29 +136,28 @@ def waiting(member: Member, tid: int) -> Reading[Waiting | None]:
     """Return the system call in which a thread sat in every reading of the window; None when it moved or ran."""
     if isinstance(member.waits, Missing):
         return member.waits
-    seen: list[SystemCall | None] = []
-    machine, channel = "", ""
-    for waits in member.waits.value:
-        machine = waits.machine
-        for thread in waits.threads:
-            if thread.tid != tid:
-                continue
-            if isinstance(thread.system_call, Missing):
-                return thread.system_call
-            seen.append(thread.system_call.value)
-            channel = thread.wait_channel.value if isinstance(thread.wait_channel, Known) else ""
+    seen = [(waits.machine, thread) for waits in member.waits.value for thread in waits.threads if thread.tid == tid]
     if not seen:
         return Missing("futex", "not-taken", f"thread {tid} was not read in this window")
-    first = seen[0]
-    if first is None or any(call is None or call.number != first.number for call in seen):
+    calls: list[SystemCall | None] = []
+    for _, thread in seen:
+        if isinstance(thread.system_call, Missing):
+            return thread.system_call
+        calls.append(thread.system_call.value)
+    first = calls[0]
+    if first is None or any(call is None or call.number != first.number for call in calls):
         return Known(None)
-    return Known(
-        Waiting(
-            tid=tid,
-            call=call_of(first.number, machine),
-            system_call=first,
-            untimed=is_untimed_futex_wait(first, machine),
-            private=is_private_futex(first, machine),
-            channel=channel,
-        )
+    return Known(_waiting(first, *seen[-1]))
+
+
+def _waiting(call: SystemCall, machine: str, last: ThreadWait) -> Waiting:
+    left_ns = last.sleep_left_ns.value if isinstance(last.sleep_left_ns, Known) else None
+    return Waiting(
+        tid=last.tid,
+        call=call_of(call.number, machine),
+        system_call=call,
+        untimed=is_untimed_futex_wait(call, machine),
+        private=is_private_futex(call, machine),
+        channel=last.wait_channel.value if isinstance(last.wait_channel, Known) else "",
+        sleep_left_s=None if left_ns is None else left_ns / 1e9,
     )

@@ -133,8 +133,9 @@ def _with_phase(shell: Features) -> Features:
     movers = {member.key for member in shell.movers}
     asks_warmup = any(_asks_warmup(member) for member in shell.members.values())
     phase = launch_phase([member.phase for member in shell.movers], shell.log, asks_warmup=asks_warmup)
+    follows = {"unknown", "ready", "serving"} if phase == "warmup" else {"unknown"}
     members = {
-        key: replace(member, phase=phase) if key in movers and member.phase == "unknown" else member
+        key: replace(member, phase=phase) if key in movers and member.phase in follows else member
         for key, member in shell.members.items()
     }
     return replace(shell, phase=phase, members=members)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hangdoc.features.index import Index, Window
 from hangdoc.model.link import Links, SocketFlow
@@ -18,6 +18,7 @@ class ThreadMotion:
     run_ratio: time on a CPU; demand_ratio: time on a CPU plus time waiting for one, so that a spin on a full machine
     still shows 1.0 (measured: 0.65 of a core while spinning under contention, demand 0.95 to 1.0);
     slices: how often it was put on a CPU; 0 means that it did not execute one instruction.
+    name: of the thread ("" when it was never read);
     voluntary_per_s, system_ratio (the kernel's share of its CPU time): where the thread's own counters were read.
     """
 
@@ -27,6 +28,7 @@ class ThreadMotion:
     slices: int
     voluntary_per_s: Reading[float]
     system_ratio: Reading[float]
+    name: str = ""
 
     @property
     def is_still(self) -> bool:
@@ -82,7 +84,18 @@ def motion(index: Index, process: ProcessKey, window: Window, clock_ticks_per_s:
     seconds = (end_ns - begin_ns) / 1e9
     if seconds <= 0:
         return Missing("cpu", "not-taken", "one reading only: nothing to compare it with")
-    return Known(_motion(begin, end, seconds, states, clock_ticks_per_s))
+    found = _motion(begin, end, seconds, states, clock_ticks_per_s)
+    if isinstance(found.threads, Missing):
+        return Known(found)
+    names = _names(index, process, window)
+    threads = {tid: replace(thread, name=names.get(tid, "")) for tid, thread in found.threads.value.items()}
+    return Known(replace(found, threads=Known(threads)))
+
+
+def _names(index: Index, process: ProcessKey, window: Window) -> dict[int, str]:
+    """Return the names of all threads that were read so far: quiet rounds read only those that moved."""
+    until_now = Window(0, window.last, 0, window.end_ns)
+    return {state.tid: state.name for _, use in index.known("cpu", process, CpuUse, until_now) for state in use.states}
 
 
 def _motion(begin: CpuUse, end: CpuUse, seconds: float, states: tuple[str, ...], ticks_per_s: int) -> Motion:

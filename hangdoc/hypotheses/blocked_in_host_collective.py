@@ -53,12 +53,15 @@ def _stands_still(case: Case) -> Outcome:
     return Unread(f"{sentence}: it may be on its way") if done.value == "stirs" else Absent(sentence)
 
 
-_OWN_WAITS = frozenset({"futex", "sleep"})
-"""Waits that nobody outside the process can end; a rank that waits for a disk, a peer or a child may only be slow."""
+LONG_SLEEP_S = 120.0
+"""A sleep of which more is left is no back-off: those last seconds, up to a minute. Arbitrary above that."""
 
 
-def _waits_for_nothing_outside(case: Case) -> Outcome:
-    """Every working thread of the rank outside sleeps or waits for a lock: no disk, network or child is awaited."""
+def _will_not_come_by_itself(case: Case) -> Outcome:
+    """Every working thread of the rank outside waits for a lock of its own process, or sleeps for minutes more.
+
+    A rank that waits for a disk, a peer, a child or the end of a short sleep may only be slow.
+    """
     name = signs.name_of(case.patient.process)
     threads = worker_threads(case.patient)
     if isinstance(threads, Missing):
@@ -67,9 +70,9 @@ def _waits_for_nothing_outside(case: Case) -> Outcome:
         wait = waiting(case.patient, thread.tid)
         if isinstance(wait, Missing):
             return Unread.of(wait, f"what thread {thread.tid} of {name} waits in")
-        if wait.value is None or wait.value.call not in _OWN_WAITS:
-            return Unread(f"whether thread {thread.tid} of {name} waits for something slow: {signs.where(thread)}")
-    return Present(f"no thread of {name} waits for a disk, a peer or a child")
+        if wait.value is None or not (wait.value.is_parked or (wait.value.sleep_left_s or 0.0) > LONG_SLEEP_S):
+            return Unread(f"whether thread {thread.tid} of {name} comes by itself: {signs.where(thread)}")
+    return Present(f"no thread of {name} waits for a disk, a peer, a child or a short sleep")
 
 
 def _names(members: tuple[Member, ...]) -> str:
@@ -114,7 +117,7 @@ HYPOTHESIS = Hypothesis(
             lambda main: not main.ever_does("collective", "rendezvous"), "is outside any collective", "is in one too"
         ),
         _stands_still,
-        signs.positive_or_patience(_waits_for_nothing_outside),
+        signs.positive_or_patience(_will_not_come_by_itself),
         signs.nothing_progresses,
         signs.readings_are_steady,
     ),

@@ -77,6 +77,8 @@ def _writers(case: Case, pipe: OpenFile) -> Outcome:
     others = [signs.name_of(member.process) for member in writers if member.key != case.patient.key]
     if others:
         return Absent(f"{', '.join(others)} can still write to it")
+    if not pipe.target.startswith("pipe:") and not idle_is_known(case.features):
+        return Unread("it reads from a FIFO with a name, which anybody may open and write to")
     if not writers:
         return Unread(f"it reads from {signs.short_file(pipe.target)}, which somebody outside the launch holds")
     return _only_the_reader_writes(case, signs.short_file(pipe.target))

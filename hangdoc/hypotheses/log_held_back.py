@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
-from hangdoc.features.activity import activity
 from hangdoc.features.phases import ORDER
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses import idle_poll, serving
 from hangdoc.model.reading import Missing
 
 
-def _every_stack_says_ready(case: Case) -> Outcome:
-    """Every rank is in its event loop."""
-    for member in case.features.movers:
-        if isinstance(member.main, Missing):
-            return Unread.of(member.main, f"stack of {signs.name_of(member.process)}")
-        if not member.main.value.always_does("event-loop", "idle-poll"):
-            return Absent(f"{signs.name_of(member.process)} is not in its event loop")
-    return Present("by its stacks every rank is in its event loop")
+def _is_healthy(case: Case) -> Outcome:
+    """By all but its log the launch is ready: its ranks go round without a batch, or results come out."""
+    idle = [sign(case) for sign in idle_poll.HYPOTHESIS.essential]
+    busy = [sign(case) for sign in serving.HYPOTHESIS.essential]
+    for outcomes in (idle, busy):
+        if all(isinstance(outcome, Present) for outcome in outcomes):
+            return outcomes[0]
+    unread = [outcome for outcome in (*idle, *busy) if isinstance(outcome, Unread)]
+    return unread[0] if unread else next(outcome for outcome in busy if isinstance(outcome, Absent))
 
 
 def _log_is_behind(case: Case) -> Outcome:
@@ -25,21 +26,12 @@ def _log_is_behind(case: Case) -> Outcome:
     if isinstance(log, Missing):
         return Unread.of(log, "what its log says")
     phase = log.value.phase
+    if phase == "unknown" and not isinstance(_text_is_in_the_process(case), Present):
+        return Unread("whether its log ever named a milestone: it may have been rotated, or log less")
     behind = phase == "unknown" or ORDER.index(phase) < ORDER.index("warmup")
     if behind and log.value.grown_bytes == 0:
         return Present(f"its log stands at {phase} and does not grow")
     return Absent(f"its log says {phase}: it keeps up")
-
-
-def _ranks_move(case: Case) -> Outcome:
-    """No rank stands still: whatever its log says, the launch is alive."""
-    for member in case.features.movers:
-        done = activity(member)
-        if isinstance(done, Missing):
-            return Unread.of(done, f"what {signs.name_of(member.process)} does")
-        if done.value == "still":
-            return Absent(f"{signs.name_of(member.process)} {signs.describe(done.value)}")
-    return Present("every rank moves")
 
 
 def _text_is_in_the_process(case: Case) -> Outcome:
@@ -61,9 +53,9 @@ HYPOTHESIS = Hypothesis(
     name="log-held-back",
     verdict="healthy",
     suspects=signs.the_launch,
-    essential=(_every_stack_says_ready, _log_is_behind, _ranks_move),
+    essential=(_is_healthy, _log_is_behind),
     supporting=(_log_is_behind, _text_is_in_the_process),
-    excluding=(signs.nobody_died,),
+    excluding=(idle_poll.still_starting, signs.nobody_died),
     headline="The server is further than its log says: the text is held back in a buffer.",
     action="Start the server with PYTHONUNBUFFERED=1, or without the pipe that buffers its output.",
     playbook="log-held-back",

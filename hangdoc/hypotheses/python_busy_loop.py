@@ -10,6 +10,7 @@ from hangdoc.features.frames import is_file
 from hangdoc.features.loops import Loop
 from hangdoc.features.motion import ThreadMotion
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses._peers import is_waited_for
 from hangdoc.hypotheses._waits import idle_is_known
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Known, Missing, Reading
@@ -22,13 +23,15 @@ alike prove nothing; with three the function at least did not return for seconds
 
 def spinning_thread(member: Member) -> Reading[ThreadHistory | None]:
     """Return the member's Python thread with the highest demand, if that one burns CPU."""
-    if isinstance(member.dumps, Missing):
-        return member.dumps
     if isinstance(member.motion, Missing):
         return member.motion
     clocks = member.motion.value.threads
     if isinstance(clocks, Missing):
         return clocks
+    if all(thread.demand_ratio < SPIN_DEMAND_RATIO for thread in clocks.value.values()):
+        return Known(None)
+    if isinstance(member.dumps, Missing):
+        return member.dumps
     burning = [
         (clocks.value[tid].demand_ratio, -tid, seen)
         for tid, seen in member.dumps.value.threads.items()
@@ -72,11 +75,18 @@ def _lines(loop: Loop) -> str:
 
 
 def _place(thread: ThreadHistory) -> str:
+    """Return the looping function and its caller: in a short look the loop may be in either."""
     loop = thread.loop()
-    return signs.where(thread) if loop is None else signs.place_of(loop.frame)
+    if loop is None:
+        return signs.where(thread)
+    stack = thread.last.stack
+    above = next((at for at, frame in enumerate(stack) if frame == loop.frame), len(stack))
+    caller = f" called by {signs.place_of(stack[above + 1])}" if above + 1 < len(stack) else ""
+    return signs.place_of(loop.frame) + caller
 
 
 def _holds_the_gil(case: Case) -> Outcome:
+    """It held the interpreter lock in most stacks: the time goes by in Python, not in native code that releases it."""
     thread = spinning_thread(case.patient)
     if isinstance(thread, Missing) or thread.value is None:
         return Unread("who holds the interpreter lock")
@@ -191,7 +201,15 @@ HYPOTHESIS = Hypothesis(
     name="python-busy-loop",
     verdict="busy-wait",
     suspects=signs.each_mover,
-    essential=(_burns, signs.nothing_progresses, _stays_in_one_function, _is_no_poll, signs.readings_are_steady),
+    essential=(
+        _burns,
+        signs.nothing_progresses,
+        _stays_in_one_function,
+        _holds_the_gil,
+        _is_no_poll,
+        signs.positive_or_patience(is_waited_for),
+        signs.readings_are_steady,
+    ),
     supporting=(_holds_the_gil, signs.log_is_silent_too_long),
     excluding=(polls_for_requests, is_in("import", "compile"), signs.nobody_died),
     headline=_headline,

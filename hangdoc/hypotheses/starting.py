@@ -5,14 +5,22 @@ from __future__ import annotations
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.phases import STARTING
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.model.log import Phase
 from hangdoc.model.reading import Missing
+
+_OWN: dict[Phase, str] = {
+    "launch": "slow-start-importing",
+    "weight-load": "slow-start-loading-weights",
+    "jit-compile": "slow-start-compiling",
+}
+"""Phases whose slow start is a hypothesis of its own."""
 
 
 def _another_start_phase(case: Case) -> Outcome:
     """The phase is one of a start for which there is no hypothesis of its own; unknown counts as one."""
     phase = case.features.phase
-    if phase in {"launch", "weight-load", "jit-compile"}:
-        return Absent(f"{phase} has a hypothesis of its own")
+    if phase in _OWN:
+        return Absent(f"the launch is in {phase}: see {_OWN[phase]}")
     if phase == "unknown":
         return Present("the phase is not known")
     return Present(f"the launch is in {phase}") if phase in STARTING else Absent(f"the launch is in {phase}")

@@ -170,6 +170,8 @@ class Forest:
             if leader is None or leader.pid == entry.pid or leader.key.start_ticks > entry.key.start_ticks:
                 continue
             home = self.claim(leader) if leader.kind != "companion" and leader.state not in "ZX" else None
+            if home is not None and self.table[home.root].key.start_ticks > entry.key.start_ticks:
+                continue  # older than the launch: what an earlier launch of the same script left behind
             if home is not None and (self.is_engine_root(home.root) or not entry.sighting.is_titled):
                 return Home(home.root, f"{what} of {leader.pid}")
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from hangdoc.model.reading import Reading
+from hangdoc.model.reading import Known, Reading
 
 
 class ThreadClock(Struct, frozen=True, array_like=True):
@@ -68,12 +68,15 @@ class ThreadWait(Struct, frozen=True, array_like=True):
     state: R, S, D, T, t, Z ...; system_call: Missing when denied; a running thread has Known(None).
     wait_channel: the kernel function it sleeps in, Known("") when it runs; the kernel answers "0" for "denied",
     which is Missing here.
+    sleep_left_ns: of a sleep until a moment (as time.sleep does it since Python 3.11), how much of it is left;
+    Known(None): it does not sleep, or for a length of time that began at an unknown moment.
     """
 
     tid: int
     state: str
     system_call: Reading[SystemCall | None]
     wait_channel: Reading[str]
+    sleep_left_ns: Reading[int | None] = Known(None)
 
 
 class Waits(Struct, frozen=True, tag="waits"):

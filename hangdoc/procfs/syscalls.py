@@ -116,3 +116,22 @@ def is_private_futex(call: SystemCall, machine: str) -> bool:
     True
     """
     return call.number == _FUTEX_NUMBER.get(machine) and len(call.args) > 1 and bool(call.args[1] & _FUTEX_PRIVATE)
+
+
+_CLOCK_NANOSLEEP = {"x86_64": 230, "aarch64": 115}
+_CLOCK_MONOTONIC = 1
+_TIMER_ABSTIME = 1
+
+
+def sleeps_until(call: SystemCall, machine: str) -> int | None:
+    """Return where in the target the moment lies until which it sleeps, or None when it does not sleep so.
+
+    clock_nanosleep(clock, flags, request, remaining) with TIMER_ABSTIME on CLOCK_MONOTONIC: request points at a
+    timespec, two numbers of 8 bytes (include/uapi/linux/time.h).
+
+    >>> hex(sleeps_until(SystemCall(230, (1, 1, 0x7FFD00, 0, 0, 0)), "x86_64"))
+    '0x7ffd00'
+    """
+    if call.number != _CLOCK_NANOSLEEP.get(machine) or call.args[:2] != (_CLOCK_MONOTONIC, _TIMER_ABSTIME):
+        return None
+    return call.args[2]

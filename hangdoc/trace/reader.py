@@ -15,7 +15,7 @@ from hangdoc.trace.records import SCHEMA, Assembly, DamagedError, Header, Line, 
 _CHUNK_BYTES = 64 << 10
 """Read at a time. Arbitrary."""
 
-_NOT_A_TRACE = "traces end in .hangtrace and are written by `hangdoc record`; for a log use `hangdoc diagnose`"
+_NOT_A_TRACE = "traces end in .hangtrace and are written by `hangdoc record`"
 
 Decode: TypeAlias = Callable[[bytes], Line]
 

@@ -183,5 +183,5 @@ def _write_error(path: Path, error: OSError | ValueError) -> HangdocError:
     reason = error.strerror if isinstance(error, OSError) else error  # ValueError: a name with a null byte
     return HangdocError(
         f"{path} cannot be written: {reason}",
-        "free some space or choose another file; what was written before can be read",
+        "choose another file, or free some space; what was written before can be read",
     )

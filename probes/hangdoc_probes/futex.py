@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import platform
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from hangdoc.errors import HangdocError
+from hangdoc.memory.image import words
+from hangdoc.memory.process import ProcessMemory
 from hangdoc.model.process import Process
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.model.snapshot import Payload, Sample
 from hangdoc.model.thread import SystemCall, ThreadWait, Waits
 from hangdoc.procfs.stat import split_stat
 from hangdoc.procfs.status import parse_status
+from hangdoc.procfs.syscalls import sleeps_until
 from hangdoc.procfs.wait import parse_system_call, parse_wait_channel
 from hangdoc.sampling.probe import Context, Probe, Round, Session
 from hangdoc_probes._reading import missing, numbered, read, samples
@@ -56,7 +61,23 @@ class FutexSession:
             return None  # ended in this round
         # Who may read the system call may see the wait channel too: it takes a lesser right.
         allowed = isinstance(call, Known)
-        return ThreadWait(tid, state, call, parse_wait_channel(NAME, state, channel, allowed=allowed))
+        channel_read = parse_wait_channel(NAME, state, channel, allowed=allowed)
+        return ThreadWait(tid, state, call, channel_read, self._sleep_left(pid, call))
+
+    def _sleep_left(self, pid: int, call: Reading[SystemCall | None]) -> Reading[int | None]:
+        if isinstance(call, Missing):
+            return call
+        address = sleeps_until(call.value, self._machine) if call.value is not None else None
+        if address is None:
+            return Known(None)
+        memory = ProcessMemory(pid, self._proc)
+        try:
+            seconds, nanoseconds = words(memory.read(address, 16))
+        except (OSError, HangdocError):
+            return Missing(NAME, "failed", "the length of the sleep cannot be read")
+        finally:
+            memory.close()
+        return Known(seconds * 10**9 + nanoseconds - time.clock_gettime_ns(time.CLOCK_MONOTONIC))
 
     def _system_call(self, path: str) -> Reading[SystemCall | None]:
         try:

@@ -17,6 +17,7 @@ from hangdoc.model.process import Process
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.model.snapshot import Sample
 from hangdoc.sampling.probe import Context, Probe, Round, Session
+from hangdoc_probes._reading import missing
 
 _FIRST_READ_BYTES = 2 << 20
 """How much of an existing log is read on attaching: a start writes 10 to 200 KiB, so its milestones are in."""
@@ -48,6 +49,7 @@ class _Log(Session):
         self._since = _started(context)
         self._files: dict[tuple[int, int], _File] = {}
         self._looked: set[int] = set()
+        self._denied: Missing | None = None
 
     def take(self, now: Round) -> Iterable[Sample]:
         """Read what every log file gained since the last round."""
@@ -55,7 +57,7 @@ class _Log(Session):
             if process.key.pid not in self._looked and process.role != "compiler":
                 self._find(process)
         if not self._files:
-            yield self._sample(Missing("log", "unsupported", *_NO_FILE))
+            yield self._sample(self._denied or Missing("log", "unsupported", *_NO_FILE))
         for file in self._files.values():
             yield self._sample(Known(self._tail(file)))
 
@@ -71,8 +73,11 @@ class _Log(Session):
             link = self._proc / str(process.key.pid) / "fd" / str(number)
             try:
                 descriptor = os.open(link, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+            except PermissionError as error:
+                self._denied = missing("log", error)
+                continue
             except OSError:
-                continue  # the fds probe says why this process's descriptors cannot be read
+                continue  # a socket, or the process has ended
             self._add(descriptor, str(link), process.key.pid)
 
     def _add(self, descriptor: int, link: str, pid: int) -> None:

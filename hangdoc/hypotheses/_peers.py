@@ -1,0 +1,46 @@
+"""Whether anybody waits for a suspect, which tells a lost rank from a program that computes."""
+
+from __future__ import annotations
+
+from hangdoc.criteria import Case, Outcome, Present, Unread
+from hangdoc.features.activity import activity, waiting
+from hangdoc.features.features import Member
+from hangdoc.hypotheses import _signs as signs
+from hangdoc.model.engine import Activity
+from hangdoc.model.reading import Known, Missing
+
+LONG_LOOP_S = 8.0
+"""Seconds over which the stacks of a program of no known engine have to lie in one function, while others wait for it,
+before it counts as lost: steps of plain Python of a few seconds are common in such programs. Arbitrary."""
+
+_IDLES: tuple[Activity, ...] = ("queue", "future", "helper", "idle-poll", "parent-wait", "event-loop")
+"""What a main thread does that has no work, rather than waiting for another rank."""
+
+
+def is_waited_for(case: Case) -> Outcome:
+    """Somebody waits for it: always so in a server that is known; elsewhere another rank has to be seen waiting.
+
+    Why it works: a program that computes, alone or as one of a pool, keeps nobody waiting but its parent. Fails for a
+    computation of many seconds in plain Python that the other ranks do wait for.
+    """
+    if signs.is_server(case.features):
+        return Present("the other processes of the server wait for it")
+    dumps = case.patient.dumps
+    if isinstance(dumps, Missing):
+        return Unread.of(dumps, f"stacks of {signs.name_of(case.patient.process)}")
+    seen_s = (dumps.value.times_ns[-1] - dumps.value.times_ns[0]) / 1e9
+    if seen_s < LONG_LOOP_S:
+        return Unread(f"seen for {seen_s:.0f} s only: a computation of that length is no hang")
+    for member in case.features.movers:
+        if member.key != case.patient.key and _waits_for_a_rank(member):
+            return Present(f"{signs.name_of(member.process)} waits meanwhile")
+    return Unread("nobody is seen to wait for it: a computation looks the same")
+
+
+def _waits_for_a_rank(member: Member) -> bool:
+    done, wait = activity(member), waiting(member, member.key.pid)
+    if not (isinstance(done, Known) and done.value == "still" and isinstance(member.main, Known)):
+        return False
+    if not isinstance(wait, Known) or wait.value is None or wait.value.call not in {"read", "futex", "poll"}:
+        return False
+    return not any(view.meaning.does(*_IDLES) for view in member.main.value.views)
