@@ -18,6 +18,7 @@ from hangdoc.model.diagnosis import (
     Finding,
     GpuState,
     GpuUse,
+    MissingReading,
     NextStep,
     Output,
     OutputState,
@@ -47,6 +48,7 @@ def diagnose(trace: Trace, kind: TargetKind = "live") -> Diagnosis:
     ranked = _ranked(seen)
     leader = ranked[0] if RANK[ranked[0].grade] >= RANK["likely"] else None
     culprits = leader.culprits if leader is not None else ()
+    missing = missing_readings(index, seen)
     return Diagnosis(
         taken_wall_ns=trace.snapshots[-1].wall_ns,
         target=_target(trace, kind),
@@ -57,10 +59,10 @@ def diagnose(trace: Trace, kind: TargetKind = "live") -> Diagnosis:
         culprits=culprits,
         hypotheses=tuple(_finding(weighed) for weighed in ranked),
         waits=_waits(seen, ranked),
-        next_steps=_next_steps(ranked, leader),
+        next_steps=_next_steps(ranked, leader, missing),
         outputs=tuple(_output(output, trace.snapshots[-1].wall_ns) for output in seen.outputs),
         gpus=_gpus(seen.gpus),
-        missing=missing_readings(index, seen),
+        missing=missing,
         window_s=round(window.seconds, 3),
         processes=tuple(_process(member) for member in seen.members.values()),
     )
@@ -95,10 +97,22 @@ def _wait(edge: Edge) -> Wait:
 
 
 def settled(trace: Trace) -> bool:
-    """Tell whether an observation may end: the last slices agree and give a verdict."""
+    """Tell whether an observation may end: the last slices give a verdict, or no longer look can."""
     if len(trace.snapshots) <= EQUAL_SLICES:
         return False
-    return diagnose(trace).verdict != "undetermined"
+    diagnosis = diagnose(trace)
+    return diagnosis.verdict != "undetermined" or _stays_blind(trace, diagnosis)
+
+
+def _stays_blind(trace: Trace, diagnosis: Diagnosis) -> bool:
+    """Tell whether the stacks of every process that has to move are refused, or there are none to be had."""
+    movers = {key.pid for key in mover_keys(trace.snapshots[-1].processes)}
+    refused = {lack.pid for lack in diagnosis.missing if lack.probe == "stacks" and lack.reason in _FOR_GOOD}
+    return bool(movers) and movers <= refused
+
+
+_FOR_GOOD = frozenset({"denied", "not-installed", "unsupported"})
+"""Reasons that do not go away by waiting."""
 
 
 def hypotheses() -> tuple[Hypothesis, ...]:
@@ -141,23 +155,42 @@ def _finding(weighed: Weighed) -> Finding:
 def _undetermined_headline(seen: Features, ranked: list[Weighed]) -> str:
     if not seen.members:
         return "The launch ended while it was watched; nothing seen says that it crashed."
-    open_ones = [weighed for weighed in ranked if weighed.grade == "undetermined"]
+    open_ones = _open(ranked)
     if not open_ones:
-        return "Undetermined: no explanation fits what was read."
+        return "Nothing that was read says that it hangs, and nothing that it is healthy."
+    if seen.window.last < EQUAL_SLICES:
+        return "Stopped before the readings could agree: look again for a whole window."
     best = open_ones[0]
     lack = best.missing[0] if best.missing else "more readings"
-    return f"Undetermined: it may be {best.hypothesis.name}, but not known is {lack}."
+    return f"Cannot tell yet: not known is {lack}. It may be {best.hypothesis.name}."
 
 
 _MOST_STEPS = 3
 """Steps that a tired person still reads. Arbitrary."""
 
 
-def _next_steps(ranked: list[Weighed], leader: Weighed | None) -> tuple[NextStep, ...]:
+def _next_steps(
+    ranked: list[Weighed], leader: Weighed | None, missing: tuple[MissingReading, ...]
+) -> tuple[NextStep, ...]:
     if leader is not None:
         return (NextStep(playbook=leader.hypothesis.playbook, action=leader.hypothesis.action),)
-    open_ones = [weighed.hypothesis for weighed in ranked if weighed.grade == "undetermined"]
-    return tuple(NextStep(playbook=one.playbook, action=one.action) for one in open_ones[:_MOST_STEPS])
+    open_ones = _open(ranked)
+    if not open_ones:
+        return ()
+    playbook = open_ones[0].hypothesis.playbook
+    remedies = dict.fromkeys(lack.remedy for lack in missing if lack.remedy and lack.reason in _MENDABLE)
+    actions = [*list(remedies)[: _MOST_STEPS - 1], "Look again for longer, or confirm it by hand as the playbook says."]
+    return tuple(NextStep(playbook=playbook, action=action) for action in actions)
+
+
+_MENDABLE = frozenset({"denied", "not-installed"})
+"""Reasons for which the remedy of a missing reading comes first: without the reading no longer look helps."""
+
+
+def _open(ranked: list[Weighed]) -> list[Weighed]:
+    """Return the hypotheses that are neither shown nor ruled out, those that lack least first."""
+    open_ones = [weighed for weighed in ranked if weighed.grade == "undetermined"]
+    return sorted(open_ones, key=lambda one: (len(one.missing), -len(one.for_)))
 
 
 def _output(output: OutputFile, end_wall_ns: int) -> Output:

@@ -10,7 +10,11 @@ import typer
 Pid = Annotated[
     int | None,
     typer.Argument(
-        metavar="PID", min=1, show_default=False, help="Any member of the launch; left out: your only launch."
+        metavar="PID",
+        min=1,
+        max=4_194_304,
+        show_default=False,
+        help="Any member of the launch; left out: your only launch.",
     ),
 ]
 Port = Annotated[

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Edge:
-    """Who waits for whom. tid None: the process, whichever of its threads; weak: it looks the same when all is well."""
+    """Who waits for whom.
+
+    tid None: the process, whichever of its threads; weak: it looks the same when all is well; ended: whoever should
+    end the wait was a thread of that process, and is no more.
+    """
 
     from_pid: int
     from_tid: int | None
@@ -16,3 +20,4 @@ class Edge:
     through: str
     detail: str
     weak: bool = False
+    ended: bool = False

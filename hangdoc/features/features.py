@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from hangdoc.features.dumps import Dumps, ThreadHistory, dumps
 from hangdoc.features.index import Index, Window
 from hangdoc.features.links import recent_links
+from hangdoc.features.locks import TimedLocks, recent_locks
 from hangdoc.features.motion import Flow, Motion, flow, motion
 from hangdoc.features.outputs import LogState, OutputFile, descriptors, log_state, opened_gpu, outputs
 from hangdoc.features.phases import launch_phase, member_phase
@@ -17,7 +18,7 @@ from hangdoc.model.link import Links
 from hangdoc.model.log import Phase
 from hangdoc.model.process import Launch, Process, ProcessKey
 from hangdoc.model.reading import Known, Missing, Reading
-from hangdoc.model.thread import Waits
+from hangdoc.model.thread import CpuUse, Waits
 from hangdoc.trace.records import Trace
 
 
@@ -25,7 +26,8 @@ from hangdoc.trace.records import Trace
 class Member:
     """One process of the launch over the window.
 
-    waits: of every round, oldest first; links: the last two thorough readings, oldest first.
+    waits: of every round, oldest first; links: the last two thorough readings, oldest first; locks: every reading so
+    far, oldest first, none in a trace that is older than the probe.
     """
 
     process: Process
@@ -34,6 +36,7 @@ class Member:
     dumps: Reading[Dumps]
     waits: Reading[tuple[Waits, ...]]
     links: Reading[tuple[Links, ...]]
+    locks: Reading[tuple[TimedLocks, ...]]
     files: Reading[tuple[OpenFile, ...]]
     has_gpu: Reading[bool]
     phase: Phase
@@ -56,10 +59,10 @@ class Member:
 
 @dataclass(frozen=True)
 class Departure:
-    """A member that ended while it was watched."""
+    """A member that ended while it was watched, or is a zombie. died_at: the first round that saw it so."""
 
     process: Process
-    last_seen: int
+    died_at: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +76,7 @@ class Features:
     window: Window
     members: dict[ProcessKey, Member]
     departed: tuple[Departure, ...]
+    zombies: tuple[Departure, ...]
     log: Reading[LogState]
     outputs: tuple[OutputFile, ...]
     gpus: Reading[Gpus]
@@ -110,6 +114,7 @@ def features(trace: Trace, engine: Engine, window: Window, *, steady: bool) -> F
     launch = trace.header.launch
     last = trace.snapshots[window.last]
     log = log_state(index, window, last.wall_ns)
+    zombies = _zombies(trace)
     members = {
         process.key: _member(index, trace, process, engine, window)
         for process in sorted(last.processes, key=lambda process: process.key)
@@ -119,7 +124,12 @@ def features(trace: Trace, engine: Engine, window: Window, *, steady: bool) -> F
         launch=launch,
         window=window,
         members=members,
-        departed=_departed(trace, window),
+        departed=_departed(trace, window, zombies),
+        zombies=tuple(
+            Departure(process, zombies[process.key])
+            for process in sorted(last.processes, key=lambda process: process.key)
+            if process.key in zombies
+        ),
         log=log,
         outputs=outputs(index, last.processes, window, last.wall_ns - last.at_ns),
         gpus=Known(gpus[-1][1]) if gpus else index.missing("gpu", None, window),
@@ -157,17 +167,29 @@ def _member(index: Index, trace: Trace, process: Process, engine: Engine, window
         dumps=stacks,
         waits=Known(tuple(reading for _, reading in waits)) if waits else index.missing("futex", process.key, window),
         links=recent_links(index, process.key, window),
+        locks=recent_locks(index, process.key, window),
         files=descriptors(index, process.key, window),
         has_gpu=opened_gpu(index, process.key, window),
         phase=member_phase(stacks, process.key.pid),
     )
 
 
-def _departed(trace: Trace, window: Window) -> tuple[Departure, ...]:
+def _departed(trace: Trace, window: Window, zombies: dict[ProcessKey, int]) -> tuple[Departure, ...]:
     last = {process.key for process in trace.snapshots[window.last].processes}
     seen: dict[ProcessKey, Departure] = {}
     for position in range(window.last):
         for process in trace.snapshots[position].processes:
             if process.key not in last:
-                seen[process.key] = Departure(process, position)
+                seen[process.key] = Departure(process, zombies.get(process.key, position + 1))
     return tuple(seen[key] for key in sorted(seen))
+
+
+def _zombies(trace: Trace) -> dict[ProcessKey, int]:
+    """Map each process that was seen as a zombie to the first round that saw it so."""
+    found: dict[ProcessKey, int] = {}
+    for position, snapshot in enumerate(trace.snapshots):
+        for sample in snapshot.samples:
+            use = sample.reading.value if isinstance(sample.reading, Known) else None
+            if sample.process is not None and isinstance(use, CpuUse) and use.stat.state == "Z":
+                found.setdefault(sample.process, position)
+    return found

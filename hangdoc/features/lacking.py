@@ -7,7 +7,7 @@ from hangdoc.features.index import Index
 from hangdoc.features.outputs import OutputFile
 from hangdoc.model.diagnosis import MissingReading
 from hangdoc.model.process import ProcessKey
-from hangdoc.model.reading import Missing
+from hangdoc.model.reading import Known, Missing
 
 
 def missing_readings(index: Index, seen: Features) -> tuple[MissingReading, ...]:
@@ -25,6 +25,9 @@ def missing_readings(index: Index, seen: Features) -> tuple[MissingReading, ...]
             readings += [member.flow.value.io_bytes, member.flow.value.tcp_bytes]
         if isinstance(member.links, Missing) and member.links.reason != "not-taken":
             readings.append(member.links)
+        if isinstance(member.locks, Known) and member.locks.value:
+            newest = member.locks.value[-1][1]
+            readings += [newest.gil, newest.python]
         found += [(member.key, reading) for reading in readings if isinstance(reading, Missing)]
         found += [(member.key, refused) for refused in _refused_calls(seen, member.key)]
     found += [(output.process.key, lack) for output in seen.outputs for lack in _lacks(output)]

@@ -8,9 +8,12 @@ from functools import lru_cache
 from hangdoc.features.activity import is_helper, waiting
 from hangdoc.features.edges import Edge
 from hangdoc.features.features import Features, Member
-from hangdoc.features.links import link_edges, standing
-from hangdoc.features.waits import Thread, WaitGraph, circles, leads_to, starts_at
+from hangdoc.features.links import STANDING_READINGS, link_edges, order, standing
+from hangdoc.features.locks import PROBE as LOCKS
+from hangdoc.features.locks import lock_edges
+from hangdoc.features.waits import ENDED, Thread, WaitGraph, circles, leads_to, starts_at
 from hangdoc.model.link import Link, LinkEnd
+from hangdoc.model.locks import Locks
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Known, Missing, Reading
 
@@ -22,13 +25,39 @@ STOPS = frozenset({"signal", "freezer"})
 
 
 def latest_edges(features: Features) -> tuple[Edge, ...]:
-    """Return the edges as they were read last."""
+    """Return the edges as they were read last; those to the holder of an interpreter lock, which may be many, last."""
     newest = {
         member.key: member.links.value[-1].links
         for member in features.members.values()
         if isinstance(member.links, Known)
     }
-    return link_edges(_of_workers(features, newest))
+    locks = lock_edges({key.pid: _last_locks(member) for key, member in features.members.items()})
+    edges = (*link_edges(_of_workers(features, newest, locks)), *locks)
+    return tuple(sorted(edges, key=lambda edge: (edge.through == "gil", *order(edge))))
+
+
+def _last_locks(member: Member) -> tuple[Locks, ...]:
+    readings = member.locks.value if isinstance(member.locks, Known) else ()
+    return tuple(locks for _, locks in readings[-STANDING_READINGS:])
+
+
+@lru_cache(maxsize=2)
+def standing_lock_edges(features: Features) -> tuple[Edge, ...]:
+    """Return the waits for locks that stood over two readings."""
+    readings = {key.pid: _last_locks(member) for key, member in features.members.items()}
+    return tuple(edge for edge in lock_edges(readings) if not edge.weak)
+
+
+def unread_locks(member: Member) -> Missing | None:
+    """Return why it is not known which waits for locks stood over two readings; None when it is.
+
+    In a trace that is older than the probe nothing was to be read, and so nothing is missing.
+    """
+    if isinstance(member.locks, Missing):
+        return member.locks
+    if len(member.locks.value) == 1:
+        return Missing(LOCKS, "not-taken", "the locks were read only once")
+    return None
 
 
 @lru_cache(maxsize=2)
@@ -39,7 +68,8 @@ def standing_graph(features: Features) -> WaitGraph:
         links = standing_links(member)
         if isinstance(links, Known):
             lasting[member.key] = links.value
-    edges = link_edges(_of_workers(features, lasting))
+    locks = standing_lock_edges(features)
+    edges = tuple(sorted((*link_edges(_of_workers(features, lasting, locks)), *locks), key=order))
     launchers = {key.pid for key, member in features.members.items() if member.process.role == "launcher"}
     return WaitGraph(edges, _free(features, edges), frozenset(launchers))
 
@@ -79,10 +109,16 @@ def worker_tids(member: Member) -> frozenset[int]:
     return frozenset(working | {member.key.pid})
 
 
-def _of_workers(features: Features, links: Mapping[ProcessKey, Iterable[Link]]) -> dict[ProcessKey, tuple[Link, ...]]:
-    return {
-        key: tuple(link for link in own if link.tid in worker_tids(features.members[key])) for key, own in links.items()
-    }
+def _of_workers(
+    features: Features, links: Mapping[ProcessKey, Iterable[Link]], locks: Iterable[Edge]
+) -> dict[ProcessKey, tuple[Link, ...]]:
+    """Leave the links of other threads out, except of those that hold a lock which somebody waits for."""
+    holders = {leads_to(edge) for edge in locks}
+    found: dict[ProcessKey, tuple[Link, ...]] = {}
+    for key, own in links.items():
+        workers = worker_tids(features.members[key])
+        found[key] = tuple(link for link in own if link.tid in workers or (key.pid, link.tid) in holders)
+    return found
 
 
 def _free(features: Features, edges: Iterable[Edge]) -> frozenset[Thread]:
@@ -96,8 +132,10 @@ def _free(features: Features, edges: Iterable[Edge]) -> frozenset[Thread]:
 
 
 def _waits_for_nobody(member: Member, tid: int) -> bool:
+    if tid == ENDED:
+        return True
     links = standing_links(member)
-    if not isinstance(links, Known):
+    if not isinstance(links, Known) or unread_locks(member) is not None:
         return False
     own = [link for link in links.value if link.tid == tid]
     if own:

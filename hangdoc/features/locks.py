@@ -1,20 +1,23 @@
-"""Who waits for whom because of locks: edges that stood over a window, a starved interpreter lock, deadlocks."""
+"""Who waits for whom because of locks: edges that stood over a window, and a starved interpreter lock."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from hangdoc.features.edges import Edge
+from hangdoc.features.index import Index, Window
 from hangdoc.model.locks import FutexWait, Gil, LockKind, Locks, PythonLock
-from hangdoc.model.reading import Known
+from hangdoc.model.process import ProcessKey
+from hangdoc.model.reading import Known, Reading
 
 T = TypeVar("T")
 
-Node: TypeAlias = tuple[int, int]
-"""A thread: pid and tid. A lock that processes share leads from one process to another."""
+PROBE = "locks"
+
+TimedLocks: TypeAlias = tuple[int, Locks]
+"""A reading and when it was taken."""
 
 NAMES: dict[LockKind, str] = {
     "mutex": "mutex",
@@ -22,6 +25,19 @@ NAMES: dict[LockKind, str] = {
     "robust-mutex": "robust mutex",
     "rwlock": "write lock",
 }
+
+
+def recent_locks(index: Index, process: ProcessKey, window: Window) -> Reading[tuple[TimedLocks, ...]]:
+    """Return the readings of a process's locks so far, oldest first; the newest is of the window.
+
+    Known to be none at all in a trace that is older than the probe: what it would say is judged as it was then.
+    """
+    if not index.was_taken(PROBE):
+        return Known(())
+    readings = index.known(PROBE, process, Locks, Window(0, window.last, 0, window.end_ns))
+    if not readings or readings[-1][0] < window.start_ns:
+        return index.missing(PROBE, process, window)
+    return Known(tuple(readings))
 
 
 def lock_edges(readings: Mapping[int, Sequence[Locks]]) -> tuple[Edge, ...]:
@@ -81,7 +97,7 @@ def _futex_edge(pid: int, wait: FutexWait, *, weak: bool) -> Iterator[Edge]:
     lock = f"the {NAMES.get(wait.kind, 'lock')} at {wait.address:#x}"
     if not wait.owner_alive:
         detail = f"thread {wait.tid} waits for {lock}, held by thread {owner}, which ended without releasing it"
-        yield Edge(pid, wait.tid, where, None, "futex", detail, weak)
+        yield Edge(pid, wait.tid, where, None, "futex", detail, weak, ended=True)
         return
     holder = "itself" if (where, owner) == (pid, wait.tid) else f"thread {owner}"
     other = f" of process {where}" if where != pid else ""
@@ -100,7 +116,8 @@ def _python_edge(pid: int, lock: PythonLock, *, weak: bool) -> Edge:
     else:
         end = f"held by thread {lock.holder_tid}"
         end += " inside a with block" if lock.through == "with" else ""
-    return Edge(pid, lock.waiting_tid, pid, lock.holder_tid, "python-lock", f"{begin}, {end}", weak)
+    ended = lock.holder_tid is None
+    return Edge(pid, lock.waiting_tid, pid, lock.holder_tid, "python-lock", f"{begin}, {end}", weak, ended)
 
 
 def _gil_edges(pid: int, gils: Sequence[Gil | None]) -> Iterator[Edge]:
@@ -154,80 +171,3 @@ def gil_starvation(pid: int, readings: Sequence[tuple[int, Locks]]) -> Starvatio
         since_ns, waiting = taken_ns, max(waiting, len(gil.waiting_tids))
     held_s = (end_ns - since_ns) / 1e9
     return Starvation(pid, last.holder_tid, waiting, held_s) if held_s > 0 else None
-
-
-def deadlocks(edges: Iterable[Edge]) -> tuple[tuple[Edge, ...], ...]:
-    """Return one cycle of each knot of threads that wait for each other, within a process and across processes.
-
-    A cycle lists its edges in the order of waiting, from its smallest thread on; a thread that waits for itself is
-    one. Weak edges make no cycle.
-    """
-    leaving: dict[Node, dict[Node, Edge]] = defaultdict(dict)
-    for edge in edges:
-        if edge.weak or edge.from_tid is None or edge.to_tid is None:
-            continue
-        leaving[edge.from_pid, edge.from_tid].setdefault((edge.to_pid, edge.to_tid), edge)
-    found = []
-    for knot in _knots({node: tuple(targets) for node, targets in leaving.items()}):
-        start = min(knot)
-        if len(knot) > 1 or start in leaving[start]:
-            found.append(_one_cycle(leaving, frozenset(knot)))
-    return tuple(sorted(found, key=lambda cycle: (cycle[0].from_pid, cycle[0].from_tid or 0)))
-
-
-def _one_cycle(leaving: Mapping[Node, Mapping[Node, Edge]], knot: frozenset[Node]) -> tuple[Edge, ...]:
-    """Walk within a knot until a thread comes again."""
-    path: list[Edge] = []
-    seen: dict[Node, int] = {}
-    node = min(knot)
-    while node not in seen:
-        seen[node] = len(path)
-        following = min(target for target in leaving[node] if target in knot)
-        path.append(leaving[node][following])
-        node = following
-    cycle = path[seen[node] :]
-    first = min(range(len(cycle)), key=lambda at: (cycle[at].from_pid, cycle[at].from_tid or 0))
-    return tuple(cycle[first:] + cycle[:first])
-
-
-def _knots(leaving: Mapping[Node, tuple[Node, ...]]) -> list[list[Node]]:
-    """Return the strongly connected components (Tarjan's algorithm, without recursion: chains may be long)."""
-    order: dict[Node, int] = {}
-    low: dict[Node, int] = {}
-    stack: list[Node] = []
-    on_stack: set[Node] = set()
-    knots: list[list[Node]] = []
-    for root in leaving:
-        if root in order:
-            continue
-        work = [(root, iter(leaving[root]))]
-        order[root] = low[root] = len(order)
-        stack.append(root)
-        on_stack.add(root)
-        while work:
-            node, targets = work[-1]
-            target = next((one for one in targets if one not in order or one in on_stack), None)
-            if target is None:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == order[node]:
-                    knots.append(_pop_until(node, stack, on_stack))
-            elif target in order:
-                low[node] = min(low[node], order[target])
-            else:
-                order[target] = low[target] = len(order)
-                stack.append(target)
-                on_stack.add(target)
-                work.append((target, iter(leaving.get(target, ()))))
-    return knots
-
-
-def _pop_until(node: Node, stack: list[Node], on_stack: set[Node]) -> list[Node]:
-    knot = []
-    while True:
-        last = stack.pop()
-        on_stack.discard(last)
-        knot.append(last)
-        if last == node:
-            return knot

@@ -19,6 +19,10 @@ thread should answer: whoever draws a conclusion looks whether the others could.
 """
 
 
+ENDED = 0
+"""Stands for any thread of a process that is no more: it waits for nobody, and nobody can wait for it to move."""
+
+
 @dataclass(frozen=True)
 class ChainEnd:
     """A thread that has to move. certain: it is known to wait for nobody, and only strong edges lead to it."""
@@ -57,6 +61,8 @@ def starts_at(edge: Edge) -> Thread:
 
 def leads_to(edge: Edge) -> Thread:
     """Return whom it waits for."""
+    if edge.ended:
+        return edge.to_pid, ENDED
     return edge.to_pid, edge.to_pid if edge.to_tid is None else edge.to_tid
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from hangdoc.criteria import Absent, Case, Outcome, Present, Sign, Unread
 from hangdoc.features.activity import SPIN_DEMAND_RATIO, Activity, activity, work
 from hangdoc.features.dumps import ThreadHistory
-from hangdoc.features.features import Features, Member, is_tracker
+from hangdoc.features.features import Departure, Features, Member, is_tracker
 from hangdoc.features.frames import is_file
 from hangdoc.features.patience import PATIENCE_S
 from hangdoc.features.phases import STARTING
@@ -202,7 +202,7 @@ def nobody_died(case: Case) -> Outcome:
     """Excluding when present: a member is dead, which explains every wait better."""
     dead = the_dead(case.features)
     if dead:
-        return Present(f"{', '.join(name_of(process) for process in dead)} is dead")
+        return Present(f"{name_of(dead[0])} is dead")
     for member in case.features.members.values():
         if is_vital(member.process, case.features) and isinstance(member.motion, Missing):
             return Unread.of(member.motion, f"whether {name_of(member.process)} is alive")
@@ -210,20 +210,25 @@ def nobody_died(case: Case) -> Outcome:
 
 
 def the_dead(features: Features) -> tuple[Process, ...]:
-    """Return the vital members that ended while watched, or that are zombies.
+    """Return the vital members that ended while watched, or that are zombies: who died first comes first.
 
     Where the engine is not known only zombies: children that end and are reaped are a launch's daily life.
     """
+    return tuple(death.process for death in _deaths(features))
+
+
+def the_first_dead(features: Features) -> tuple[Process, ...]:
+    """Return who died first: those who died later may have followed, or have been ended by the launcher."""
+    deaths = _deaths(features)
+    return tuple(death.process for death in deaths if death.died_at == deaths[0].died_at)
+
+
+def _deaths(features: Features) -> tuple[Departure, ...]:
     if not features.members:
         return ()  # the launch ended as a whole: in order or not, nobody is left who waits for a dead one
     left = features.departed if is_server(features) else ()
-    gone = [departure.process for departure in left if is_vital(departure.process, features)]
-    zombies = [
-        member.process
-        for member in features.members.values()
-        if is_zombie(member) and is_vital(member.process, features)
-    ]
-    return (*gone, *zombies)
+    deaths = [death for death in (*left, *features.zombies) if is_vital(death.process, features)]
+    return tuple(sorted(deaths, key=lambda death: (death.died_at, death.process.key)))
 
 
 def is_server(features: Features) -> bool:

@@ -102,14 +102,18 @@ def _culprits(case: Case) -> tuple[Culprit, ...]:
             rank=process.rank,
             reason="is dead",
         )
-        for process in signs.the_dead(case.features)
+        for process in signs.the_first_dead(case.features)
     )
 
 
 def _headline(case: Case) -> str:
     dead = signs.the_dead(case.features)
+    first = signs.the_first_dead(case.features)
     if dead:
-        return f"{', '.join(signs.name_of(process) for process in dead)} is dead; the others still wait for it."
+        names = ", ".join(signs.name_of(process) for process in first)
+        verb = "is" if len(first) == 1 else "are"
+        rest = "others died after it" if len(dead) > len(first) else "the others still wait for it"
+        return f"{names} {verb} dead; {rest}."
     outcome = _in_log(case)
     return f"A member failed: {outcome.because}."
 

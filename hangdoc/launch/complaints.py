@@ -121,7 +121,7 @@ def _thread_group(pid: int, proc: Path) -> int | None:
 def no_launch() -> HangdocError:
     """Build the error for a user without a launch."""
     remedy = "give the pid of any process of the launch, or --port"
-    return HangdocError("no SGLang, vLLM or torchrun launch of yours is running", remedy, UNOBSERVABLE)
+    return HangdocError("no SGLang, vLLM or torchrun launch of yours is running", remedy, ExitCode.USAGE)
 
 
 def no_launch_below(pid: int, command: str) -> HangdocError:

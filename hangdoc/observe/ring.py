@@ -98,7 +98,9 @@ class Ring:
 def past(snapshot: Snapshot) -> Snapshot:
     """Return what is kept of a round that leaves the ring: roster, log readings, stacks and links."""
     kept = (
-        sample for sample in snapshot.samples if _value(sample, LogTail) or _value(sample, Stacks) or _has_links(sample)
+        sample
+        for sample in snapshot.samples
+        if _value(sample, LogTail) or _value(sample, Stacks) or _has_links(sample) or _value(sample, Locks)
     )
     return replace(snapshot, samples=tuple(kept))
 
@@ -109,7 +111,12 @@ def fold(before: Snapshot, snapshot: Snapshot) -> Snapshot:
     return replace(
         snapshot,
         processes=_roster(before.processes, snapshot.processes),
-        samples=(*_fold_logs(samples), *_last_stacks(samples, snapshot.at_ns), *_last_links(samples)),
+        samples=(
+            *_fold_logs(samples),
+            *_last_stacks(samples, snapshot.at_ns),
+            *_last_links(samples),
+            *_last_locks(samples),
+        ),
     )
 
 
@@ -145,6 +152,11 @@ def _last_stacks(samples: Iterable[Sample], now_ns: int) -> tuple[Sample, ...]:
 def _last_links(samples: Iterable[Sample]) -> tuple[Sample, ...]:
     """Keep one look of each process: a wait stands when two looks, which may be half a minute apart, show it."""
     return tuple({sample.process: sample for sample in samples if _has_links(sample)}.values())
+
+
+def _last_locks(samples: Iterable[Sample]) -> tuple[Sample, ...]:
+    """Keep one look of each process, for the same reason."""
+    return tuple({sample.process: sample for sample in samples if _value(sample, Locks) is not None}.values())
 
 
 def _has_links(sample: Sample) -> bool:

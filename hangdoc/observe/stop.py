@@ -1,4 +1,4 @@
-"""Ctrl-C during an observation: the first one asks for the report of what is known, a second one leaves at once."""
+"""Ctrl-C, SIGTERM or SIGHUP in an observation: the first asks for the report of what is known, a second one ends it."""
 
 from __future__ import annotations
 
@@ -8,28 +8,35 @@ from types import FrameType, TracebackType
 from typing import Self
 
 
-class Stop:
-    """Takes SIGINT over while it is entered (in the main thread only, as Python demands).
+_ASK_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-    then: called once, from the signal handler, when the first Ctrl-C comes.
+
+class Stop:
+    """Takes the signals that ask to end over while it is entered (in the main thread only, as Python demands).
+
+    then: called once, from the signal handler, when the first one comes. SIGTERM and SIGHUP too, so that no py-spy is
+    left behind by a hangdoc that a timeout or a closed terminal ended.
     """
 
     def __init__(self, then: Callable[[], None]) -> None:
         self.asked = False
         self._then = then
-        self._before: signal._HANDLER = signal.default_int_handler
+        self._before: dict[signal.Signals, signal._HANDLER] = {}
 
     def __enter__(self) -> Self:
-        self._before = signal.signal(signal.SIGINT, self._first)
+        for number in _ASK_TO_END:
+            self._before[number] = signal.signal(number, self._first)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        signal.signal(signal.SIGINT, self._before)
+        for number, before in self._before.items():
+            signal.signal(number, before)
 
     def _first(self, _number: int, _frame: FrameType | None) -> None:
         self.asked = True
         # The kernel's own action, because it needs no Python: a second Ctrl-C works whatever hangdoc is stuck in.
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for number in _ASK_TO_END:
+            signal.signal(number, signal.SIG_DFL)
         self._then()

@@ -53,7 +53,8 @@ def parts(diagnosis: Diagnosis) -> Iterator[RenderableType]:
 
 def _head(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     style = VERDICT_STYLES.get(diagnosis.verdict, "bold")
-    line = Text.assemble((diagnosis.verdict.upper(), style), f"  ({GRADE_WORDS[diagnosis.grade]})")
+    grade = "" if diagnosis.verdict == "undetermined" else f"  ({GRADE_WORDS[diagnosis.grade]})"
+    line = Text.assemble((diagnosis.verdict.upper(), style), grade)
     if diagnosis.phase != "unknown":
         line.append(f"  in phase {diagnosis.phase}")
     yield line

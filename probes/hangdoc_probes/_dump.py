@@ -37,7 +37,10 @@ def parse_dump(data: bytes) -> list[DumpedThread]:
         threads = [_thread(entry) for entry in json.loads(data)]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise HangdocError("py-spy's output is not a dump", "try another version of py-spy") from error
-    return [thread for thread in threads if thread is not None]
+    found = [thread for thread in threads if thread is not None]
+    if not found:
+        raise HangdocError("py-spy found no thread", "try another version of py-spy")
+    return found
 
 
 def _thread(entry: dict[str, Any]) -> DumpedThread | None:

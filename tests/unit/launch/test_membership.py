@@ -258,7 +258,7 @@ def test_without_a_pid_the_only_launch_is_taken(stage: Stage) -> None:
     (stage.directory / "proc").rename(stage.directory / "proc2")
     with pytest.raises(HangdocError, match="no SGLang, vLLM or torchrun launch of yours is running") as caught:
         find_launch(proc=stage.proc_of())
-    assert caught.value.exit_code == ExitCode.UNOBSERVABLE
+    assert caught.value.exit_code == ExitCode.USAGE
 
 
 LOOK = (
