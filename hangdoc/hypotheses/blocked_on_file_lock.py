@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.features import Features, Member
-from hangdoc.features.launch_waits import outsiders, standing_graph, standing_links, worker_tids
+from hangdoc.features.launch_waits import standing_graph, standing_links, worker_tids
 from hangdoc.features.links import likely_ends
-from hangdoc.features.waits import chain_ends
+from hangdoc.features.waits import Thread, chain_ends
 from hangdoc.hypotheses import _signs as signs
-from hangdoc.hypotheses._waits import place, worker_threads
+from hangdoc.hypotheses._chains import culprit_at
+from hangdoc.hypotheses._waits import worker_threads
 from hangdoc.model.diagnosis import Culprit, Wait, WaitEnd
 from hangdoc.model.link import Link, LinkEnd
 from hangdoc.model.reading import Known, Missing, Reading
@@ -90,22 +91,12 @@ def _name_of(features: Features, end: LinkEnd) -> str:
 def _culprits(case: Case) -> tuple[Culprit, ...]:
     """Return who has to move: the holders, or whom they wait for themselves."""
     graph = standing_graph(case.features)
-    pids: set[int] = set()
+    threads: set[Thread] = set()
     for end in _holders(case):
-        further = chain_ends(graph, (end.process.pid, end.process.pid))
-        pids |= {one.thread[0] for one in further if one.certain} or {end.process.pid}
-    return tuple(_culprit(case, pid) for pid in sorted(pids))
-
-
-def _culprit(case: Case, pid: int) -> Culprit:
-    for key, member in case.features.members.items():
-        if key.pid == pid:
-            return signs.culprit(member, f"holds up the file lock in {place(member, pid)}")
-    end = outsiders(case.features)[pid]
-    reason = f"{end.command}, outside the launch, holds up {signs.name_of(case.patient.process)}"
-    return Culprit(
-        pid=pid, start_ticks=end.process.start_ticks, tid=None, role="other", rank={}, outside=True, reason=reason
-    )
+        holder = (end.process.pid, end.process.pid)
+        threads |= {one.thread for one in chain_ends(graph, holder) if one.certain} or {holder}
+    what = f"holds up the file lock of {signs.name_of(case.patient.process)}"
+    return tuple(culprit_at(case.features, thread, what) for thread in sorted(threads))
 
 
 def _waits(case: Case) -> tuple[Wait, ...]:

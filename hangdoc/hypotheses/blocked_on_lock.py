@@ -1,17 +1,67 @@
-"""HD201: a rank waits for a lock that no thread of its process is left to release."""
+"""HD201: a rank waits for a lock whose holder is dead, or that no thread of its process is left to release."""
 
 from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
+from hangdoc.features.activity import Waiting, waiting
+from hangdoc.features.edges import Edge
+from hangdoc.features.features import Member
+from hangdoc.features.launch_waits import standing_lock_edges, unread_locks
+from hangdoc.features.waits import leads_to, starts_at
 from hangdoc.hypotheses import _signs as signs
-from hangdoc.hypotheses._waits import nobody_left_to_release, place, sits_in, stuck_in, waits_for_others
+from hangdoc.hypotheses._chains import culprit_at, ends_behind, member_of, thread_of
+from hangdoc.hypotheses._waits import nobody_left_to_release, place, waits_for_others, worker_threads
 from hangdoc.model.diagnosis import Culprit
-from hangdoc.model.reading import Known, Missing
+from hangdoc.model.reading import Known, Missing, Reading
+
+GIL = "gil"
+
+
+def _stuck(case: Case) -> Reading[Waiting | None]:
+    """Return a worker thread that sat in a futex in every round: one whose lock has a known holder before others."""
+    threads = worker_threads(case.patient)
+    if isinstance(threads, Missing):
+        return threads
+    held = set(_held(case))
+    found: list[Waiting] = []
+    unread: Missing | None = None
+    for thread in threads.value:
+        wait = waiting(case.patient, thread.tid)
+        if isinstance(wait, Missing):
+            unread = wait
+        elif wait.value is not None and wait.value.call == "futex":
+            found.append(wait.value)
+    return (
+        Known(min(found, key=lambda wait: not (wait.untimed and wait.tid in held))) if found else unread or Known(None)
+    )
+
+
+def _held(case: Case) -> dict[int, Edge]:
+    """Return the waits of the suspect's threads for locks whose holder is known, by thread."""
+    pid = case.patient.key.pid
+    edges = standing_lock_edges(case.features)
+    return {starts_at(edge)[1]: edge for edge in edges if edge.from_pid == pid and edge.through != GIL}
+
+
+def _holder(case: Case) -> Edge | None:
+    stuck = _stuck(case)
+    return _held(case).get(stuck.value.tid) if isinstance(stuck, Known) and stuck.value is not None else None
+
+
+def _sits_in_a_futex(case: Case) -> Outcome:
+    """A working thread of it waited for a lock (futex) all the time."""
+    stuck, name = _stuck(case), signs.name_of(case.patient.process)
+    if isinstance(stuck, Missing):
+        return Unread.of(stuck, f"what {name} waits in")
+    if stuck.value is None:
+        return Absent(f"no thread of {name} waits for a lock (futex)")
+    tid = stuck.value.tid
+    return Present(f"thread {tid} of {name} waits for a lock (futex): {place(case.patient, tid)}")
 
 
 def _without_timeout(case: Case) -> Outcome:
     """The wait has no timeout: only somebody else can end it."""
-    stuck = stuck_in(case.patient, "futex")
+    stuck = _stuck(case)
     if isinstance(stuck, Missing):
         return Unread.of(stuck, "the arguments of the wait")
     if stuck.value is None:
@@ -21,18 +71,76 @@ def _without_timeout(case: Case) -> Outcome:
     return Absent("the wait has a timeout: it will look again by itself")
 
 
+def _nobody_will_release(case: Case) -> Outcome:
+    """The lock's holder ended without releasing it, or no thread of the process is left that could release it.
+
+    Rule: a holder that is alive may release the lock, so that it proves something only if every other thread that
+    could make it move waits as well. Fails as the reading of owners fails: for a lock that a Python thread releases
+    which did not take it.
+    """
+    unread = unread_locks(case.patient)
+    if unread is not None:
+        return Unread.of(unread, f"who holds the lock that {signs.name_of(case.patient.process)} waits for")
+    edge = _holder(case)
+    if edge is None:
+        return nobody_left_to_release(case)
+    if edge.ended:
+        return Present(edge.detail)
+    left = nobody_left_to_release(case)
+    sentence = f"{_holder_stands(case, edge)}; {left.because}"
+    return Present(sentence) if isinstance(left, Present) and not _runs(case, edge) else Unread(sentence)
+
+
+def _holder_stands(case: Case, edge: Edge) -> str:
+    pid, tid = leads_to(edge)
+    owner = member_of(case.features, pid)
+    where = "" if owner is None else f" and {'runs' if _runs(case, edge) else 'stands'} in {place(owner, tid)}"
+    return f"{thread_of(case.features, (pid, tid))} holds it{where}"
+
+
+def _runs(case: Case, edge: Edge) -> bool:
+    """Tell whether the holder ran, or was not seen to stand still."""
+    pid, tid = leads_to(edge)
+    owner = member_of(case.features, pid)
+    return owner is None or not _is_still(owner, tid)
+
+
+def _is_still(member: Member, tid: int) -> bool:
+    clocks = member.motion if isinstance(member.motion, Missing) else member.motion.value.threads
+    return isinstance(clocks, Known) and tid in clocks.value and clocks.value[tid].is_still
+
+
+def _holder_is_named(case: Case) -> Outcome:
+    """Supporting: who held the lock, or that its holder is dead, was read from memory."""
+    edge = _holder(case)
+    if edge is None:
+        return Absent("who holds the lock is not known")
+    return Present(edge.detail if edge.ended else _holder_stands(case, edge))
+
+
 def _culprits(case: Case) -> tuple[Culprit, ...]:
-    stuck = stuck_in(case.patient, "futex")
+    """Return who has to move: the holder of the lock, or the end of its own chain; the waiter when none is known."""
+    stuck = _stuck(case)
     if isinstance(stuck, Missing) or stuck.value is None:
         return ()
     tid = stuck.value.tid
-    return (signs.culprit(case.patient, f"waits for a lock in {place(case.patient, tid)}", tid),)
+    edge = _holder(case)
+    if edge is None:
+        return (signs.culprit(case.patient, f"waits for a lock in {place(case.patient, tid)}", tid),)
+    ends = ends_behind(case.features, (case.patient.key.pid, tid)) or (leads_to(edge),)
+    what = "holds up the lock"
+    return tuple(culprit_at(case.features, end, what) for end in ends)
 
 
 def _headline(case: Case) -> str:
-    stuck = stuck_in(case.patient, "futex")
+    stuck, name = _stuck(case), signs.name_of(case.patient.process)
     tid = stuck.value.tid if isinstance(stuck, Known) and stuck.value is not None else case.patient.key.pid
-    return f"{signs.name_of(case.patient.process)} waits for a lock nobody will release, in {place(case.patient, tid)}."
+    edge = _holder(case)
+    if edge is None:
+        return f"{name} waits for a lock nobody will release, in {place(case.patient, tid)}."
+    if edge.ended:
+        return f"{name} waits for a lock whose holder is dead, in {place(case.patient, tid)}."
+    return f"{name} waits for a lock in {place(case.patient, tid)}; {_holder_stands(case, edge)}."
 
 
 HYPOTHESIS = Hypothesis(
@@ -41,14 +149,14 @@ HYPOTHESIS = Hypothesis(
     verdict="blocked",
     suspects=signs.each_mover,
     essential=(
-        sits_in("for a lock (futex)", "futex"),
+        _sits_in_a_futex,
         _without_timeout,
         signs.does("still"),
         signs.nothing_progresses,
-        signs.positive_or_patience(nobody_left_to_release),
+        signs.positive_or_patience(_nobody_will_release),
         signs.readings_are_steady,
     ),
-    supporting=(nobody_left_to_release, signs.log_is_silent_too_long),
+    supporting=(_nobody_will_release, _holder_is_named, signs.log_is_silent_too_long),
     excluding=(waits_for_others, signs.nobody_died),
     headline=_headline,
     culprits=_culprits,

@@ -6,25 +6,26 @@ from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import activity, waiting
 from hangdoc.features.edges import Edge
 from hangdoc.features.features import Member, is_tracker
-from hangdoc.features.launch_waits import deadlocks, standing_graph, standing_links
+from hangdoc.features.launch_waits import deadlocks, standing_graph, standing_links, unread_locks
 from hangdoc.features.waits import Thread, circle_edges, leads_to, starts_at
 from hangdoc.hypotheses import _signs as signs
-from hangdoc.hypotheses._waits import every_other_thread_is_parked, idle_is_known, place, worker_threads
+from hangdoc.hypotheses._chains import culprit_at, member_of, thread_of
+from hangdoc.hypotheses._waits import every_other_thread_is_parked, idle_is_known, worker_threads
 from hangdoc.model.diagnosis import Culprit, Wait, WaitEnd
 from hangdoc.model.reading import Missing
 
 
 def _circle(case: Case) -> tuple[Edge, ...]:
-    """Return the edges of the circle in which a thread of the suspect waits."""
-    for circle in deadlocks(case.features):
-        if any(pid == case.patient.key.pid for pid, _ in circle):
-            return circle_edges(standing_graph(case.features), circle)
-    return ()
-
-
-def _members(case: Case) -> tuple[Member, ...]:
-    pids = {starts_at(edge)[0] for edge in _circle(case)}
-    return tuple(member for key, member in case.features.members.items() if key.pid in pids)
+    """Return the edges of the circle in which a thread of the suspect waits: of several, one with every sign."""
+    graph = standing_graph(case.features)
+    circles = [
+        circle_edges(graph, circle)
+        for circle in deadlocks(case.features)
+        if any(pid == case.patient.key.pid for pid, _ in circle)
+    ]
+    signs_of = (_still_within, _others_within)
+    whole = (edges for edges in circles if all(isinstance(sign(case, edges), Present) for sign in signs_of))
+    return next(whole, circles[0] if circles else ())
 
 
 def _waits_in_a_circle(case: Case) -> Outcome:
@@ -36,31 +37,60 @@ def _waits_in_a_circle(case: Case) -> Outcome:
         if is_tracker(member.process) or signs.is_zombie(member):
             continue
         links = standing_links(member)
-        if isinstance(links, Missing):
-            return Unread.of(links, f"whom {signs.name_of(member.process)} waits for")
+        unread = links if isinstance(links, Missing) else unread_locks(member)
+        if unread is not None:
+            return Unread.of(unread, f"whom {signs.name_of(member.process)} waits for")
     return Absent("no threads wait for each other in a circle")
 
 
 def _told(case: Case, edges: tuple[Edge, ...]) -> str:
-    names = {key.pid: signs.name_of(member.process) for key, member in case.features.members.items()}
+    features = case.features
     return ", ".join(
-        f"{names.get(edge.from_pid, edge.from_pid)} waits for {names.get(edge.to_pid, edge.to_pid)} ({edge.through})"
+        f"{thread_of(features, starts_at(edge))} waits for {thread_of(features, leads_to(edge))} ({edge.through})"
         for edge in edges
     )
 
 
 def _stands_still(case: Case) -> Outcome:
-    """Nobody in the circle executed one instruction."""
-    members = _members(case)
-    if not members:
+    """Nobody in the circle executed one instruction, except to ask for the interpreter lock again.
+
+    Of a process that is waited for as a whole no working thread ran; of one that is waited for by its threads' locks
+    only those threads count, because nobody else can release them.
+    """
+    return _still_within(case, _circle(case))
+
+
+def _still_within(case: Case, edges: tuple[Edge, ...]) -> Outcome:
+    if not edges:
         return Unread("who would be in a circle")
-    for member in members:
-        done = activity(member)
-        if isinstance(done, Missing):
-            return Unread.of(done, f"what {signs.name_of(member.process)} does")
-        if done.value != "still":
-            return Absent(f"{signs.name_of(member.process)} {signs.describe(done.value)}")
+    as_a_whole = {edge.to_pid for edge in edges if edge.to_tid is None}
+    for edge in edges:
+        member = member_of(case.features, edge.from_pid)
+        if member is None:
+            return Unread(f"what pid {edge.from_pid} does")
+        moved = _member_moved(member) if edge.from_pid in as_a_whole else _thread_moved(member, edge)
+        if moved is not None:
+            return moved
     return Present("nobody in the circle executed one instruction")
+
+
+def _member_moved(member: Member) -> Absent | Unread | None:
+    done = activity(member)
+    if isinstance(done, Missing):
+        return Unread.of(done, f"what {signs.name_of(member.process)} does")
+    return None if done.value == "still" else Absent(f"{signs.name_of(member.process)} {signs.describe(done.value)}")
+
+
+def _thread_moved(member: Member, edge: Edge) -> Absent | Unread | None:
+    """Look whether a thread ran; who waits for the interpreter lock wakes every 5 ms to ask for it again."""
+    tid = starts_at(edge)[1]
+    name = f"thread {tid} of {signs.name_of(member.process)}"
+    clocks = member.motion if isinstance(member.motion, Missing) else member.motion.value.threads
+    if isinstance(clocks, Missing):
+        return Unread.of(clocks, f"what {name} does")
+    if tid not in clocks.value:
+        return Unread(f"what {name} does")
+    return None if edge.through == "gil" or clocks.value[tid].is_still else Absent(f"{name} ran")
 
 
 def _nobody_else_can_answer(case: Case) -> Outcome:
@@ -70,11 +100,14 @@ def _nobody_else_can_answer(case: Case) -> Outcome:
     have to be parked: in an engine whose idle loops are known every Python thread that is no helper, elsewhere every
     thread. Fails for a main thread whose signal handlers answer.
     """
-    edges = _circle(case)
+    return _others_within(case, _circle(case))
+
+
+def _others_within(case: Case, edges: tuple[Edge, ...]) -> Outcome:
     inside = {starts_at(edge) for edge in edges}
     for pid in sorted({edge.to_pid for edge in edges if edge.to_tid is None}):
-        member = next(member for key, member in case.features.members.items() if key.pid == pid)
-        unsure = _someone_else(case, member, inside)
+        member = member_of(case.features, pid)
+        unsure = None if member is None else _someone_else(case, member, inside)
         if unsure is not None:
             return unsure
     return Present("no other thread of them could answer instead") if edges else Unread("who could answer")
@@ -100,17 +133,11 @@ def _someone_else(case: Case, member: Member, inside: set[Thread]) -> Unread | N
 
 
 def _culprits(case: Case) -> tuple[Culprit, ...]:
-    edges = _circle(case)
     passive = standing_graph(case.features).passive
+    threads = sorted({starts_at(edge) for edge in _circle(case)})
     return tuple(
-        signs.culprit(member, f"waits in the circle in {place(member, member.key.pid)}", _tid(member, edges))
-        for member in _members(case)
-        if member.key.pid not in passive
+        culprit_at(case.features, thread, "waits in the circle") for thread in threads if thread[0] not in passive
     )
-
-
-def _tid(member: Member, edges: tuple[Edge, ...]) -> int:
-    return min(starts_at(edge)[1] for edge in edges if edge.from_pid == member.key.pid)
 
 
 def _waits(case: Case) -> tuple[Wait, ...]:
@@ -137,7 +164,7 @@ HYPOTHESIS = Hypothesis(
         signs.nothing_progresses,
         signs.readings_are_steady,
     ),
-    supporting=(_waits_in_a_circle, _nobody_else_can_answer),
+    supporting=(_waits_in_a_circle, _stands_still, _nobody_else_can_answer),
     excluding=(signs.nobody_died,),
     headline=lambda case: f"Deadlock: {_told(case, _circle(case))}.",
     culprits=_culprits,

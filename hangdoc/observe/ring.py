@@ -10,6 +10,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from hangdoc.model.link import Links
+from hangdoc.model.locks import Locks
 from hangdoc.model.log import LogEvent, LogTail
 from hangdoc.model.process import Process, ProcessKey, Role
 from hangdoc.model.reading import Known

@@ -1,0 +1,63 @@
+"""Who has to move at the end of a chain of waits: shared by the hypotheses that follow one."""
+
+from __future__ import annotations
+
+from hangdoc.features.features import Features, Member
+from hangdoc.features.launch_waits import outsiders, standing_graph
+from hangdoc.features.waits import ENDED, Thread, chain_ends, reach
+from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses._waits import place
+from hangdoc.model.diagnosis import Culprit
+
+
+def ends_behind(features: Features, start: Thread) -> tuple[Thread, ...]:
+    """Return who has to move before a thread can go on: those that wait for nobody, else where the strong edges end.
+
+    None when every chain ends in a circle or at a launcher.
+    """
+    graph = standing_graph(features)
+    certain = tuple(end.thread for end in chain_ends(graph, start) if end.certain)
+    if certain:
+        return certain
+    behind = sorted(reach(graph.strong, start))
+    return tuple(thread for thread in behind if thread not in graph.strong and thread[0] not in graph.passive)
+
+
+def member_of(features: Features, pid: int) -> Member | None:
+    """Return the member that has this pid; None for a process outside the launch."""
+    return next((member for key, member in features.members.items() if key.pid == pid), None)
+
+
+def thread_of(features: Features, thread: Thread) -> str:
+    """Return how a sentence calls a thread: by its process alone when it is the main one."""
+    pid, tid = thread
+    member = member_of(features, pid)
+    process = f"pid {pid}" if member is None else signs.name_of(member.process)
+    return process if tid in {pid, ENDED} else f"thread {tid} of {process}"
+
+
+def culprit_at(features: Features, thread: Thread, what: str) -> Culprit:
+    """Return the end of a chain as the one who has to move; what: what it does, as the begin of the reason."""
+    pid, tid = thread
+    member = member_of(features, pid)
+    if member is not None and tid != ENDED:
+        return signs.culprit(member, f"{what} in {place(member, tid)}", tid)
+    if member is not None:
+        process, reason = (
+            member.process,
+            "a thread of it ended without releasing the lock that it held: the holder is dead",
+        )
+        return Culprit(
+            pid=pid, start_ticks=process.key.start_ticks, tid=None, role=process.role, rank=process.rank, reason=reason
+        )
+    end = outsiders(features).get(pid)
+    name = "a process" if end is None else end.command
+    return Culprit(
+        pid=pid,
+        start_ticks=None if end is None else end.process.start_ticks,
+        tid=None,
+        role="other",
+        rank={},
+        outside=True,
+        reason=f"{name}, outside the launch, {what}",
+    )

@@ -1,0 +1,95 @@
+"""HD103: a thread keeps the interpreter lock, burns CPU and gets nowhere, while others wait for the lock."""
+
+from __future__ import annotations
+
+from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
+from hangdoc.features.activity import SPIN_DEMAND_RATIO
+from hangdoc.features.launch_waits import unread_locks
+from hangdoc.features.locks import Starvation, gil_starvation
+from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses._waits import place, stack_of
+from hangdoc.hypotheses.python_busy_loop import is_in, polls_for_requests
+from hangdoc.model.diagnosis import Culprit
+from hangdoc.model.reading import Known, Missing, Reading
+
+KEPT_S = 9.0
+"""How long the lock has to be kept: three looks that are 5 s apart, less their jitter. Sorting ten million numbers
+keeps it for some seconds; otherwise arbitrary."""
+
+
+def _starvation(case: Case) -> Reading[Starvation | None]:
+    member = case.patient
+    if isinstance(member.locks, Missing):
+        return member.locks
+    if (unread := unread_locks(member)) is not None:
+        return unread
+    if not member.locks.value:
+        return Missing("locks", "not-taken", "the trace is older than the probe")
+    gil = member.locks.value[-1][1].gil
+    return gil if isinstance(gil, Missing) else Known(gil_starvation(member.key.pid, member.locks.value))
+
+
+def _keeps_the_lock(case: Case) -> Outcome:
+    """A thread holds the interpreter lock, its count of switches stands over readings, and others wait for it.
+
+    Rule: Python code gives the lock away 5 ms after somebody asks for it; a holder that does not is in native code.
+    Fails for one long native call that works (a sort of a huge list), which ends some time.
+    """
+    found, name = _starvation(case), signs.name_of(case.patient.process)
+    if isinstance(found, Missing):
+        return Unread.of(found, f"who holds the interpreter lock of {name}")
+    if found.value is None:
+        return Absent(f"no thread of {name} keeps the interpreter lock from others")
+    if found.value.held_s < KEPT_S:
+        return Unread(f"whether one long call just ends later: {_sentence(case)}")
+    return Present(f"{name}: {_sentence(case)}")
+
+
+def _sentence(case: Case) -> str:
+    found = _starvation(case)
+    if isinstance(found, Missing) or found.value is None:
+        return "who holds the interpreter lock is not known"
+    thread = stack_of(case.patient, found.value.holder_tid)
+    return found.value.sentence("" if thread is None else signs.where(thread))
+
+
+def _burns(case: Case) -> Outcome:
+    """The holder is on a CPU, or waiting for one, nearly all the time."""
+    name, motion = signs.name_of(case.patient.process), case.patient.motion
+    clocks = motion if isinstance(motion, Missing) else motion.value.threads
+    if isinstance(clocks, Missing):
+        return Unread.of(clocks, f"threads of {name}")
+    burning = {tid for tid, thread in clocks.value.items() if thread.demand_ratio >= SPIN_DEMAND_RATIO}
+    if not burning:
+        return Absent(f"no thread of {name} burns CPU")
+    found = _starvation(case)
+    if isinstance(found, Missing) or found.value is None:
+        return Unread(f"whether the thread of {name} that burns CPU holds the interpreter lock")
+    holder = found.value.holder_tid
+    if holder not in burning:
+        return Absent(f"thread {holder} of {name} holds the interpreter lock and does not burn CPU")
+    return Present(f"thread {holder} of {name} burns CPU: demand {clocks.value[holder].demand_ratio:.2f}")
+
+
+def _culprits(case: Case) -> tuple[Culprit, ...]:
+    found = _starvation(case)
+    if isinstance(found, Missing) or found.value is None:
+        return ()
+    tid = found.value.holder_tid
+    return (signs.culprit(case.patient, f"keeps the interpreter lock (GIL) in {place(case.patient, tid)}", tid),)
+
+
+HYPOTHESIS = Hypothesis(
+    id="HD103",
+    name="gil-held",
+    verdict="busy-wait",
+    suspects=signs.each_mover,
+    essential=(_burns, signs.nothing_progresses, _keeps_the_lock, signs.readings_are_steady),
+    supporting=(_keeps_the_lock, _burns, signs.log_is_silent_too_long),
+    confirm_at=3,
+    excluding=(polls_for_requests, is_in("import", "compile"), signs.nobody_died),
+    headline=lambda case: f"{signs.name_of(case.patient.process)} is kept by one thread: {_sentence(case)}.",
+    culprits=_culprits,
+    action="Look at the native call under the frame named above: it never gives the interpreter lock back.",
+    playbook="gil-held",
+)
