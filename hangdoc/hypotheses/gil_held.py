@@ -7,6 +7,7 @@ from hangdoc.features.activity import SPIN_DEMAND_RATIO
 from hangdoc.features.launch_waits import unread_locks
 from hangdoc.features.locks import Starvation, gil_starvation
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses._peers import is_waited_for
 from hangdoc.hypotheses._waits import place, stack_of
 from hangdoc.hypotheses.python_busy_loop import is_in, polls_for_requests
 from hangdoc.model.diagnosis import Culprit
@@ -33,7 +34,8 @@ def _keeps_the_lock(case: Case) -> Outcome:
     """A thread holds the interpreter lock, its count of switches stands over readings, and others wait for it.
 
     Rule: Python code gives the lock away 5 ms after somebody asks for it; a holder that does not is in native code.
-    Fails for one long native call that works (a sort of a huge list), which ends some time.
+    Fails for one long native call that works (a sort of a huge list), which ends some time: so somebody beside its
+    own threads has to wait for it, too.
     """
     found, name = _starvation(case), signs.name_of(case.patient.process)
     if isinstance(found, Missing):
@@ -84,7 +86,13 @@ HYPOTHESIS = Hypothesis(
     name="gil-held",
     verdict="busy-wait",
     suspects=signs.each_mover,
-    essential=(_burns, signs.nothing_progresses, _keeps_the_lock, signs.readings_are_steady),
+    essential=(
+        _burns,
+        signs.nothing_progresses,
+        _keeps_the_lock,
+        signs.positive_or_patience(is_waited_for),
+        signs.readings_are_steady,
+    ),
     supporting=(_keeps_the_lock, _burns, signs.log_is_silent_too_long),
     confirm_at=3,
     excluding=(polls_for_requests, is_in("import", "compile"), signs.nobody_died),

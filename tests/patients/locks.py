@@ -2,13 +2,50 @@
 
 from __future__ import annotations
 
+import ctypes
+import fcntl
 import multiprocessing
+import os
+import socket
+import subprocess
 import threading
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TypeAlias
 
 from tests.patients.stage import Stage, get_on, patient
 
+PythonLock: TypeAlias = AbstractContextManager[bool]
+
 LONG_S = 3600.0
+
+CROSSWISE = r"""
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+static pthread_mutex_t locks[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+static pthread_barrier_t both;
+static void *take(void *first) {
+    pthread_mutex_lock(&locks[(long)first]);
+    pthread_barrier_wait(&both);
+    pthread_mutex_lock(&locks[!(long)first]);
+    return 0;
+}
+int main(int count, char **words) {
+    pthread_t other;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (count != 3 || getppid() != atoi(words[1])) return 1;
+    pthread_barrier_init(&both, 0, 2);
+    pthread_create(&other, 0, take, (void *)1);
+    dprintf(atoi(words[2]), "rank1 %d\n", getpid());
+    take((void *)0);
+}
+"""
 
 
 def take_twice(lock: threading.Lock) -> None:
@@ -27,9 +64,7 @@ def lock_taken_twice(stage: Stage) -> None:
     stage.two_ranks(rank)
 
 
-def take_in_order(
-    first: threading.Lock, second: threading.Lock, both: threading.Barrier, done: threading.Event
-) -> None:
+def take_in_order(first: PythonLock, second: PythonLock, both: threading.Barrier, done: threading.Event) -> None:
     with first:
         both.wait()
         done.set()
@@ -37,26 +72,149 @@ def take_in_order(
             pass
 
 
-@patient("blocked", "undetermined", culprit="rank1")
+def take_crosswise(stage: Stage, one: PythonLock, other: PythonLock) -> None:
+    both = threading.Barrier(2)
+    held = [threading.Event(), threading.Event()]
+    threads = [
+        threading.Thread(target=take_in_order, args=(one, other, both, held[0])),
+        threading.Thread(target=take_in_order, args=(other, one, both, held[1])),
+    ]
+    for thread in threads:
+        thread.start()
+    for event in held:
+        event.wait()
+    stage.arrive("rank1")
+    for thread in threads:
+        thread.join()
+
+
+@patient("blocked", culprit="rank1")
 def two_locks_crosswise(stage: Stage) -> None:
     """Two threads of rank 1 hold one lock each and wait for the other's; its main thread waits for both threads."""
+    stage.two_ranks(lambda stage: take_crosswise(stage, threading.Lock(), threading.Lock()))
+
+
+@patient("blocked", culprit="rank1")
+def two_rlocks_crosswise(stage: Stage) -> None:
+    """The same with locks that their holder may take again."""
+    stage.two_ranks(lambda stage: take_crosswise(stage, threading.RLock(), threading.RLock()))
+
+
+@patient("blocked", culprit="rank1", needs="cc")
+def two_mutexes_crosswise(stage: Stage) -> None:
+    """Rank 1 is a C program, two threads of which hold one mutex each and wait for the other's."""
+    source, program = f"{stage.folder}/crosswise.c", f"{stage.folder}/rank"
+    Path(source).write_text(CROSSWISE)
+    subprocess.run(["cc", "-O1", "-pthread", "-o", program, source], check=True)
 
     def rank(stage: Stage) -> None:
-        one, other, both = threading.Lock(), threading.Lock(), threading.Barrier(2)
-        held = [threading.Event(), threading.Event()]
-        threads = [
-            threading.Thread(target=take_in_order, args=(one, other, both, held[0])),
-            threading.Thread(target=take_in_order, args=(other, one, both, held[1])),
-        ]
-        for thread in threads:
-            thread.start()
-        for event in held:
-            event.wait()
-        stage.arrive("rank1")
-        for thread in threads:
-            thread.join()
+        os.set_inheritable(stage.ready, True)
+        os.execv(program, [program, str(os.getppid()), str(stage.ready)])
 
     stage.two_ranks(rank)
+
+
+@patient("blocked", culprit="rank1")
+def interpreter_lock_and_a_mutex_crosswise(stage: Stage) -> None:
+    """One thread of rank 1 holds a mutex and wants the interpreter lock, the other holds that and wants the mutex."""
+
+    def rank(stage: Stage) -> None:
+        mutex = ctypes.create_string_buffer(64)
+        held = threading.Event()
+        letting_go, keeping = ctypes.CDLL(None), ctypes.PyDLL(None)
+
+        def hold() -> None:
+            letting_go.pthread_mutex_lock(mutex)
+            held.set()
+            while True:
+                time.sleep(0)
+
+        threading.Thread(target=hold, daemon=True).start()
+        held.wait()
+        stage.arrive("rank1")
+        keeping.pthread_mutex_lock(mutex)
+
+    stage.two_ranks(rank)
+
+
+@patient("blocked", culprit="rank1")
+def lock_of_a_dead_thread(stage: Stage) -> None:
+    """Rank 1's main thread waits for a lock whose holder ended without releasing it."""
+
+    def rank(stage: Stage) -> None:
+        lock = threading.RLock()
+        thread = threading.Thread(target=lock.acquire)
+        thread.start()
+        thread.join()
+        stage.arrive("rank1")
+        lock.acquire()
+
+    stage.two_ranks(rank)
+
+
+@patient("blocked", culprit="lock-holder", companion="lock-holder")
+def holder_waits_for_a_file_lock(stage: Stage) -> None:
+    """Rank 1's main thread waits for a lock whose holder waits for a file lock of an unrelated process."""
+
+    def hold(lock: threading.Lock, held: threading.Event) -> None:
+        with lock, (Path(stage.folder) / "lock").open("w") as file:
+            held.set()
+            fcntl.flock(file, fcntl.LOCK_EX)
+
+    def rank(stage: Stage) -> None:
+        (Path(stage.folder) / "word").read_bytes()
+        lock, held = threading.Lock(), threading.Event()
+        threading.Thread(target=hold, args=(lock, held), daemon=True).start()
+        held.wait()
+        stage.arrive("rank1")
+        with lock:
+            pass
+
+    stage.two_ranks(rank)
+
+
+@patient("undetermined", "healthy", parts=("launcher",))
+def leader_that_accepts(stage: Stage) -> None:
+    """A server whose threads take turns: one holds the lock and waits in accept(2), the others wait for the lock."""
+    listener, lock = socket.create_server(("127.0.0.1", 0)), threading.Lock()
+
+    def serve() -> None:
+        with lock:
+            listener.accept()
+
+    threads = [threading.Thread(target=serve) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    stage.arrive("launcher")
+    for thread in threads:
+        thread.join()
+
+
+def hold_and(lock: threading.Lock, held: threading.Event, act: Callable[[], object]) -> None:
+    with lock:
+        held.set()
+        act()
+
+
+def wait_for_a_holder_that(stage: Stage, act: Callable[[], object]) -> None:
+    lock, held = threading.Lock(), threading.Event()
+    threading.Thread(target=hold_and, args=(lock, held, act), daemon=True).start()
+    held.wait()
+    stage.arrive("rank1")
+    with lock:
+        pass
+
+
+@patient("undetermined", "slow-start", "healthy")
+def lock_held_in_a_with_block_by_a_working_thread(stage: Stage) -> None:
+    """Rank 1's main thread waits for a lock whose holder, which can be told, reads on and on."""
+    stage.two_ranks(lambda stage: wait_for_a_holder_that(stage, get_on))
+
+
+@patient("undetermined", "slow-start", "healthy")
+def lock_held_in_a_with_block_by_a_sleeping_thread(stage: Stage) -> None:
+    """Rank 1's main thread waits for a lock whose holder, which can be told, sleeps for a time."""
+    stage.two_ranks(lambda stage: wait_for_a_holder_that(stage, lambda: time.sleep(LONG_S)))
 
 
 @patient("undetermined", "slow-start", "healthy")

@@ -8,6 +8,7 @@ import hashlib
 import os
 import select
 import subprocess
+import threading
 import time
 import zlib
 from pathlib import Path
@@ -28,6 +29,40 @@ int main(int count, char **words) {
     for (;;) sched_yield();
 }
 """
+
+
+HOG = """
+void hog(void) { for (volatile int go = 1; go;); }
+"""
+
+
+def keep_the_interpreter_lock(stage: Stage, name: str) -> None:
+    """Have three threads that want to run now and then, and never let them."""
+    source, library = f"{stage.folder}/hog.c", f"{stage.folder}/hog.so"
+    Path(source).write_text(HOG)
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, source], check=True)
+
+    def want_to_run() -> None:
+        while True:
+            threading.Event().wait(0.001)
+
+    for _ in range(3):
+        threading.Thread(target=want_to_run, daemon=True).start()
+    hog = ctypes.PyDLL(library).hog
+    stage.arrive(name)
+    hog()
+
+
+@patient("busy-wait", culprit="rank1", needs="cc")
+def native_code_that_keeps_the_interpreter_lock(stage: Stage) -> None:
+    """Rank 1's main thread loops in C and never gives the interpreter lock back; rank 0 waits for it."""
+    stage.two_ranks(lambda stage: keep_the_interpreter_lock(stage, "rank1"))
+
+
+@patient("undetermined", "slow-start", "healthy", needs="cc", parts=("launcher",))
+def computation_that_keeps_the_interpreter_lock(stage: Stage) -> None:
+    """The same in a program that nobody waits for: it may be one long computation."""
+    keep_the_interpreter_lock(stage, "launcher")
 
 
 def count_for_ever(flag: list[int]) -> int:

@@ -77,7 +77,7 @@ class Seen:
     def culprits(self) -> list[str]:
         found = self.document["culprits"]
         assert isinstance(found, list)
-        return sorted(self.parts.get(one["pid"], str(one["pid"])) for one in found)
+        return sorted({self.parts.get(one["pid"], str(one["pid"])) for one in found})
 
     def told(self) -> str:
         """The row of the confusion table, and why, for whoever reads a failure."""

@@ -1,9 +1,8 @@
-"""Edges, deadlocks and starvation from readings of locks."""
+"""Edges and starvation from readings of locks."""
 
 from __future__ import annotations
 
-from hangdoc.features.edges import Edge
-from hangdoc.features.locks import Starvation, deadlocks, gil_starvation, lock_edges
+from hangdoc.features.locks import Starvation, gil_starvation, lock_edges
 from hangdoc.model.locks import FutexWait, Gil, Locks
 from hangdoc.model.reading import Known, Missing
 
@@ -15,10 +14,6 @@ def mutex(tid: int, owner: int | None, address: int = 64) -> Locks:
 
 def gil(holder: int, switches: int) -> Locks:
     return Locks((), Known(Gil(holder, True, switches, (2, 3))), Known(()))
-
-
-def edge(start: tuple[int, int], end: tuple[int, int | None], *, weak: bool = False) -> Edge:
-    return Edge(*start, *end, "futex", "", weak)
 
 
 def test_a_wait_that_changed_is_no_edge() -> None:
@@ -35,15 +30,6 @@ def test_a_missing_owner_is_no_edge() -> None:
     missing = Missing("locks", "unsupported")
     read = Locks((FutexWait(1, 64, "", "unknown", missing),), missing, missing)
     assert lock_edges({1: (read, read)}) == ()
-
-
-def test_deadlocks_are_the_cycles() -> None:
-    """A chain into a cycle is not of it, weak edges and ends without a thread make none, long chains are followed."""
-    ring = [edge((1, 1), (2, 2)), edge((2, 2), (3, 3)), edge((3, 3), (1, 1))]
-    chain = [edge((1, 100 + at), (1, 101 + at)) for at in range(3000)]
-    assert deadlocks([*ring, edge((9, 9), (1, 1)), edge((8, 8), (8, None)), *chain]) == (tuple(ring),)
-    assert deadlocks([*ring[:2], edge((3, 3), (1, 1), weak=True)]) == ()
-    assert deadlocks([edge((1, 5), (1, 5))]) == ((edge((1, 5), (1, 5)),),)
 
 
 def test_starvation_counts_from_the_first_reading_without_a_switch() -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hangdoc.features.locks import deadlocks, lock_edges
+from hangdoc.features.locks import lock_edges
+from hangdoc.features.waits import WaitGraph, circles
 from hangdoc.model.locks import Locks
 from hangdoc.model.reading import Known, Missing
 from tests.unit.locks.targets import Target, compiled, look, running, until, wait_of, waiting
@@ -79,7 +80,7 @@ def test_two_threads_in_c_that_wait_for_each_other(scene: tuple[Target, Locks]) 
     """Exactly two deadlocks: the two crosswise, and the one that waits for itself; nothing without an owner is in."""
     target, seen = scene
     edges = lock_edges({target.pid: (seen, look(target.pid))})
-    found = {frozenset(edge.from_tid for edge in cycle) for cycle in deadlocks(edges)}
+    found = {frozenset(tid for _, tid in circle) for circle in circles(WaitGraph(edges))}
     assert found == {
         frozenset({target.tids["first"], target.tids["second"]}),
         frozenset({target.tids["twice"]}),
@@ -104,8 +105,8 @@ def test_two_processes_that_wait_for_each_other(kinds: str) -> None:
         keys = {pid: wait.shared_key.rsplit(":", 1) for pid, wait in waits.items()}
         assert keys[parent][0] == keys[child][0] != ""
         assert keys[parent][1] != keys[child][1]
-        (cycle,) = deadlocks(lock_edges({pid: (one, one) for pid, one in seen.items()}))
-        assert {(edge.from_pid, edge.to_pid) for edge in cycle} == {(parent, child), (child, parent)}
+        edges = lock_edges({pid: (one, one) for pid, one in seen.items()})
+        assert circles(WaitGraph(edges)) == (frozenset({(parent, parent), (child, child)}),)
 
 
 @pytest.mark.needs("c++")
@@ -116,8 +117,8 @@ def test_cpp(tmp_path: Path) -> None:
         target.hear("first", "second", "main", "condition", "future", "shared")
         tids = target.tids
         seen = until(target.pid, lambda one: set(tids.values()) <= waiting(one))
-        (cycle,) = deadlocks(lock_edges({target.pid: (seen, seen)}))
-        assert {edge.from_tid for edge in cycle} == {tids["first"], tids["second"]}
+        (circle,) = circles(WaitGraph(lock_edges({target.pid: (seen, seen)})))
+        assert circle == {(target.pid, tids["first"]), (target.pid, tids["second"])}
         assert wait_of(seen, tids["main"]).kind == "join"
         assert wait_of(seen, tids["shared"]).owner_tid == Known(tids["main"])
         assert wait_of(seen, tids["condition"]).owner_tid == Known(None)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hangdoc.features.locks import deadlocks, gil_starvation, lock_edges
+from hangdoc.features.locks import gil_starvation, lock_edges
+from hangdoc.features.waits import WaitGraph, circle_edges, circles
 from hangdoc.model.locks import Gil, Locks
 from hangdoc.model.reading import Known
 from tests.unit.locks.targets import Target, interpreters, look, python, until, value
@@ -52,8 +53,8 @@ def test_two_threads_crosswise(interpreter: str) -> None:
         seen = settled(target, "a", "b", "c", "d")
         a, b, c, d = (target.tids[name] for name in "abcd")
         assert holders(seen) == {a: (b, "with"), b: (a, "with"), c: (d, "rlock"), d: (c, "rlock")}
-        cycles = deadlocks(lock_edges({target.pid: (seen, look(target.pid))}))
-        assert {frozenset(edge.from_tid for edge in one) for one in cycles} == {frozenset({a, b}), frozenset({c, d})}
+        found = circles(WaitGraph(lock_edges({target.pid: (seen, look(target.pid))})))
+        assert {frozenset(tid for _, tid in one) for one in found} == {frozenset({a, b}), frozenset({c, d})}
 
 
 HELD = """
@@ -89,8 +90,9 @@ def test_a_lock_taken_twice(interpreter: str) -> None:
     with python(interpreter, TWICE) as target:
         seen = settled(target, "twice")
         assert holders(seen) == {target.tids["twice"]: (target.tids["twice"], "with")}
-        (cycle,) = deadlocks(lock_edges({target.pid: (seen, seen)}))
-        assert "which it holds itself" in cycle[0].detail
+        graph = WaitGraph(lock_edges({target.pid: (seen, seen)}))
+        (circle,) = circles(graph)
+        assert "which it holds itself" in circle_edges(graph, circle)[0].detail
 
 
 OWNERLESS = """
