@@ -84,6 +84,7 @@ def python(source: str) -> tuple[str, ...]:
 
 
 SPINS = """
+import ctypes, os
 def spin():
     turns = 0
     while True:
@@ -91,9 +92,18 @@ def spin():
         half = turns // 2
         if half < 0:
             break
+def rank(work):
+    if os.fork() == 0:
+        ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
+        work()
+reading, writing = os.pipe()
+rank(lambda: (os.close(writing), os.read(reading, 1)))
+rank(spin)
+os.close(writing)
 print("x", flush=True)
-spin()
+os.wait()
 """
+"""A rank that spins, another that waits for its word on a pipe, and their parent."""
 WAITS = "import sys; print('x', flush=True); sys.stdin.read()"
 
 

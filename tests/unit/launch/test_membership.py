@@ -249,7 +249,7 @@ def test_a_pipeline_on_a_terminal_is_one_job(stage: Stage) -> None:
 
 
 def test_without_a_pid_the_only_launch_is_taken(stage: Stage) -> None:
-    """One launch of the calling user: found without a pid; two: exit code 2 with a list; none: exit code 4."""
+    """One launch of the calling user: found without a pid; two: exit code 2 with a list; none: 2 as well."""
     first, second = stage.run(stage.server("a"), "a"), stage.run(stage.server("b"), "b")
     assert find_launch(proc=stage.proc_of(*first.pids)).root.pid == first.pid
     (stage.directory / "proc").rename(stage.directory / "proc1")
