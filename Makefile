@@ -37,8 +37,7 @@ docs: $(DEV_INSTALLED)
 	@$(BIN)/python docs/generate.py
 
 bench: $(DEV_INSTALLED)
-	@$(BIN)/python benchmarks/snapshot.py
-	@$(BIN)/python benchmarks/links.py
+	@for benchmark in snapshot waits links buffers; do $(BIN)/python benchmarks/$$benchmark.py || exit; done
 
 wheel: $(DEV_INSTALLED)
 	@$(PIP) wheel --no-deps --wheel-dir dist .

@@ -16,12 +16,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from targets import context, process, timed
+
 from hangdoc import discovery
 from hangdoc.model.link import Links
-from hangdoc.model.process import Launch, Process, ProcessKey
+from hangdoc.model.process import Process
 from hangdoc.model.reading import Known
-from hangdoc.procfs.stat import parse_stat
-from hangdoc.sampling.probe import Context, Round, Session
+from hangdoc.sampling.probe import Round, Session
 
 PROCESSES, DESCRIPTORS = 9, 300
 WAITS = ("pipe", "socket", "tcp")
@@ -63,17 +64,10 @@ def targets() -> Iterator[tuple[Process, ...]]:
             child.communicate()
 
 
-def process(pid: int) -> Process:
-    line = parse_stat(Path(f"/proc/{pid}/stat").read_bytes())
-    return Process(key=ProcessKey(pid, line.start_ticks), ppid=line.ppid, role="other")
-
-
 def take(session: Session, processes: tuple[Process, ...], *, thorough: bool) -> tuple[float, int]:
     """Return the CPU time of one round in ms, and how many links it found."""
     now = Round(0, time.clock_gettime_ns(time.CLOCK_BOOTTIME), processes, thorough)
-    before_ns = time.thread_time_ns()
-    samples = list(session.take(now))
-    spent_ms = (time.thread_time_ns() - before_ns) / 1e6
+    spent_ms, samples = timed(lambda: list(session.take(now)))
     found = [one.reading.value for one in samples if isinstance(one.reading, Known)]
     return spent_ms, sum(len(one.links) for one in found if isinstance(one, Links))
 
@@ -98,8 +92,7 @@ def main() -> None:
         return
     probe = next(probe for probe in discovery.probes() if probe.name == "links")
     with targets() as processes:
-        launch = Launch(root=processes[0].key, engine="generic", processes=processes)
-        session = probe.open(Context(launch=launch, intern=lambda _: 0))
+        session = probe.open(context(*processes))
         rounds = [
             (take(session, processes, thorough=True), take(session, processes, thorough=False))
             for _ in range(given.rounds)

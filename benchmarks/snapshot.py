@@ -20,12 +20,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
+from targets import context, process, timed
 
 from hangdoc import discovery
-from hangdoc.model.process import Launch, Process, ProcessKey
-from hangdoc.procfs.stat import parse_stat
+from hangdoc.model.process import Process
 from hangdoc.sampling.collect import Observer
-from hangdoc.sampling.probe import Context, Probe, Round
+from hangdoc.sampling.probe import Probe, Round
 
 PROCESSES, THREADS = 10, 200
 AWAKE_EVERY = 20
@@ -97,34 +97,19 @@ def launch() -> Iterator[tuple[subprocess.Popen[str], tuple[Process, ...]]]:
         started.communicate()
 
 
-def process(pid: int) -> Process:
-    line = parse_stat(Path(f"/proc/{pid}/stat").read_bytes())
-    return Process(key=ProcessKey(pid, line.start_ticks), ppid=line.ppid, role="other")
-
-
-def context(processes: tuple[Process, ...]) -> Context:
-    return Context(launch=Launch(root=processes[0].key, engine="generic", processes=processes), intern=lambda _: 0)
-
-
-def spent_ms(work: Callable[[], object]) -> float:
-    before_ns = time.thread_time_ns()
-    work()
-    return (time.thread_time_ns() - before_ns) / 1e6
-
-
 def hangdoc_warm(stack: ExitStack, cpu: Probe, processes: tuple[Process, ...]) -> Callable[[], float]:
-    session = cpu.open(context(processes))
+    session = cpu.open(context(*processes))
     stack.callback(session.close)
     now = Round(1, time.clock_gettime_ns(time.CLOCK_BOOTTIME), processes, thorough=False)
     list(session.take(now))
-    return lambda: spent_ms(lambda: list(session.take(now)))
+    return lambda: timed(lambda: list(session.take(now)))[0]
 
 
 def hangdoc_cold(cpu: Probe, processes: tuple[Process, ...], *, thorough: bool) -> float:
-    session = cpu.open(context(processes))
+    session = cpu.open(context(*processes))
     try:
         now = Round(0, time.clock_gettime_ns(time.CLOCK_BOOTTIME), processes, thorough)
-        return spent_ms(lambda: list(session.take(now)))
+        return timed(lambda: list(session.take(now)))[0]
     finally:
         session.close()
 
@@ -184,12 +169,12 @@ def rows(stack: ExitStack, processes: tuple[Process, ...]) -> Iterator[Row]:
     yield Row(
         "psutil Process.threads()",
         "utime, stime (ticks)",
-        lambda: spent_ms(lambda: [one.threads() for one in whole]),
+        lambda: timed(lambda: [one.threads() for one in whole])[0],
     )
     yield Row(
         "psutil object a thread",
         "switches, cpu_times, status (oneshot)",
-        lambda: spent_ms(lambda: psutil_objects(tids)),
+        lambda: timed(lambda: psutil_objects(tids))[0],
     )
     program = compiled(Path(stack.enter_context(tempfile.TemporaryDirectory())))
     if program:
@@ -218,7 +203,7 @@ def own_share(processes: tuple[Process, ...], seconds: int) -> None:
     cheap = [probe for probe in discovery.probes() if probe.name in CHEAP]
     for names, probes, rounds in (("+".join(CHEAP), cheap, seconds), ("all probes, first 5 s", discovery.probes(), 6)):
         thorough = (lambda _: False) if probes is cheap else (lambda index: index % 5 == 0)
-        with Observer(context(processes), probes, lambda: processes, thorough=thorough) as observer:
+        with Observer(context(*processes), probes, lambda: processes, thorough=thorough) as observer:
             for snapshot in observer.rounds():
                 if snapshot.index == 0 and probes is cheap:
                     observer.restart_meter()

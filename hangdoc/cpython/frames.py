@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from hangdoc.cpython.layouts import (
     BLOCK_BYTES,
@@ -57,9 +58,11 @@ class Code:
         return next((depth for first, end, depth in self.handlers if first <= place < end), 0)
 
 
-@dataclass(frozen=True)
-class Frame:
-    """One frame. stack: address of the value stack; in_use: how many of its slots are for certain."""
+class Frame(NamedTuple):
+    """One frame; a tuple, because a look makes thousands.
+
+    stack: address of the value stack; in_use: how many of its slots are for certain.
+    """
 
     address: int
     code: Code
@@ -76,6 +79,7 @@ class Reader:
     layout: Layout
     codes: dict[int, Code] = field(default_factory=dict)
     types: dict[int, str] = field(default_factory=dict)
+    depths: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def type_name(self, address: int) -> str:
         """Return the name of an object's type."""
@@ -130,17 +134,26 @@ class Reader:
         layout = self.layout.frame
         if layout.owner and data[layout.owner] == OWNED_BY_C:
             return None
-        code = self.code(_pointer(data, layout.code))
+        code_at = _pointer(data, layout.code)
+        code = self.codes.get(code_at) or self.code(code_at)
         first = address + layout.locals
         if layout.instruction:
             stack = first + 8 * code.locals
-            in_use = code.depth_at(_pointer(data, layout.instruction))
+            in_use = self._depth(code_at, code, _pointer(data, layout.instruction))
         else:
             stack = _pointer(data, layout.stack)
             in_use = _block_level(data, *layout.blocks)
         if in_use > code.stack_size or not 0 <= stack - first <= 8 * MOST_SLOTS:
             raise UnreadableError("not a frame", "")
         return Frame(address, code, first, stack, in_use)
+
+    def _depth(self, code_at: int, code: Code, instruction: int) -> int:
+        # Threads of a pool wait at the same instruction.
+        place = code_at, instruction
+        depth = self.depths.get(place)
+        if depth is None:
+            depth = self.depths[place] = code.depth_at(instruction)
+        return depth
 
     def code(self, address: int) -> Code:
         """Read a code object."""

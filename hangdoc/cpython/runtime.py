@@ -9,14 +9,24 @@ from dataclasses import dataclass
 from hangdoc.cpython.layouts import LAYOUTS, THREAD_NEXT, Layout
 from hangdoc.glibc.descriptor import tid_of
 from hangdoc.glibc.locks import Crew
-from hangdoc.memory.elf import Exports, loaded, symbol
-from hangdoc.memory.image import Image, UnreadableError, u32, u64
+from hangdoc.memory.elf import Exports, Symbol, exports, loaded, symbol
+from hangdoc.memory.image import Image, UnknownLayoutError, UnreadableError, u32, u64
 
 MOST_INTERPRETERS, MOST_THREADS = 64, 20_000
 """Bounds on lists that the target may have made endless; arbitrary."""
 PYTHON_FILE = re.compile(r"(?:^|/)(?:lib)?python(?:3(?:\.(\d{1,2}))?)?(t?)[^/]*$")
 FREE_THREADED_AT = 16
 """_PyRuntime.debug_offsets.free_threaded, since 3.13."""
+HIDDEN = "this python does not export where its objects are"
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """The file that an interpreter is in. runtime: _PyRuntime; path: as the loader knows the file."""
+
+    exports: Exports
+    runtime: Symbol
+    path: str
 
 
 @dataclass(frozen=True)
@@ -37,32 +47,52 @@ class PythonThread:
     frame: int
 
 
-def find_runtime(image: Image, auxiliary: bytes, executable: str) -> Runtime | str | None:
-    """Return the interpreter; a string says why one that is there cannot be read; None: there is none.
+def find_interpreter(image: Image, auxiliary: bytes, executable: str) -> Interpreter | None:
+    """Return the interpreter of a process; None: there is none, as far as the names of its libraries tell.
 
-    _PyRuntime is exported by the program or by libpython; Py_Version, since 3.11, says which version it is, and before
-    that the name of the program or the library. auxiliary: /proc/PID/auxv.
+    _PyRuntime is exported by the program or by libpython. auxiliary: /proc/PID/auxv.
     """
-    try:
-        for number, found in enumerate(loaded(image, auxiliary)):
-            path = found.name or executable
-            if number and not PYTHON_FILE.search(path):
-                continue
-            address = symbol(image, found, "_PyRuntime")
-            if address is not None:
-                return _runtime(image, found, address, path)
-    except UnreadableError:
-        return None
+    expected = PYTHON_FILE.search(executable)
+    for number, one in enumerate(loaded(image, auxiliary)):
+        path = one.name or executable
+        named = PYTHON_FILE.search(path)
+        if number and not named:
+            continue
+        expected = expected or named
+        found = exports(image, one)
+        runtime = symbol(image, found, "_PyRuntime") if found else None
+        if found and runtime:
+            return Interpreter(found, runtime, path)
+    if expected:
+        raise UnknownLayoutError(HIDDEN, "")
     return None
 
 
-def _runtime(image: Image, found: Exports, address: int, path: str) -> Runtime | str:
-    version = symbol(image, found, "Py_Version")
-    minor = u32(image, version) >> 16 & 0xFF if version else _named_version(path)
+def exported_version(image: Image, found: Exports) -> tuple[int, int] | None:
+    """Return what Py_Version says (Include/cpython/pylifecycle.h): (3, 12); None before 3.11, which has none."""
+    packed = symbol(image, found, "Py_Version")
+    if packed is None:
+        return None
+    number = u32(image, packed.address)
+    return number >> 24, number >> 16 & 0xFF
+
+
+def find_runtime(image: Image, auxiliary: bytes, executable: str) -> Runtime | None:
+    """Return the interpreter if its layout is known; UnknownLayoutError where it is not; None: there is none.
+
+    Before 3.11 the name of the program or the library tells the version.
+    """
+    found = find_interpreter(image, auxiliary, executable)
+    if found is None:
+        return None
+    version = exported_version(image, found.exports)
+    minor = version[1] if version else _named_version(found.path)
+    address = found.runtime.address
     free = minor >= 13 and u64(image, address + FREE_THREADED_AT) != 0
     if minor in LAYOUTS and not free:
         return Runtime(address, LAYOUTS[minor], minor)
-    return f"CPython 3.{minor}{' without GIL' if free else ''}: its layout is not known to hangdoc"
+    named = f"CPython 3.{minor}{' without GIL' if free else ''}"
+    raise UnknownLayoutError(f"{named}: its layout is not known to hangdoc", "")
 
 
 def _named_version(path: str) -> int:

@@ -10,10 +10,16 @@ from hangdoc.errors import HangdocError
 
 MOST_BYTES = 1 << 20
 """The most that one read may ask for: a length taken from the target may be any number; arbitrary."""
+PAGE_BYTES = 4096
+"""The least that is mapped; pages of other sizes are multiples of it."""
 
 
 class UnreadableError(HangdocError):
-    """An address is not mapped, or what lies there is not what it should be."""
+    """An address is not mapped, or what lies there is not what it should be: at another moment it may be."""
+
+
+class UnknownLayoutError(UnreadableError):
+    """What lies there is of a version or a build that is not known: it will not be at another moment either."""
 
 
 class Image(Protocol):
@@ -57,9 +63,9 @@ def words(data: bytes) -> tuple[int, ...]:
 
 
 def c_string(image: Image, address: int, most: int = 64) -> str:
-    """Read a C string; it need not be followed by so many readable bytes."""
+    """Read a C string of so many bytes at most; it need not be followed by readable bytes, only its page is."""
     data = b""
     while len(data) < most and b"\0" not in data:
-        step = min(most - len(data), 16 - (address + len(data)) % 16)
-        data += image.read(address + len(data), step)
+        place = address + len(data)
+        data += image.read(place, min(most - len(data), PAGE_BYTES - place % PAGE_BYTES))
     return data.split(b"\0", 1)[0].decode("utf-8", "replace")

@@ -33,6 +33,8 @@ class ProcessMemory:
         self._pid = pid
         self._path = f"{proc}/{pid}/mem"
         self._file = -1
+        # The call takes the numbers of hangdoc's own /proc; of another one only the file is of the right process.
+        self._by_file = proc != Path("/proc")
         self._buffer = ctypes.create_string_buffer(SMALL_BYTES)
         self._room = array("Q", (ctypes.addressof(self._buffer), SMALL_BYTES))
         self._range = array("Q", (0, 0))
@@ -46,7 +48,7 @@ class ProcessMemory:
 
     def read(self, address: int, size: int) -> bytes:
         """Return exactly so many bytes, or raise UnreadableError."""
-        if size <= SMALL_BYTES and self._file < 0 and _plausible(address, size):
+        if size <= SMALL_BYTES and not self._by_file and _plausible(address, size):
             data = self._small(address, size)
             if data is not None:
                 return data
@@ -77,14 +79,14 @@ class ProcessMemory:
         """Read at least the first of the ranges, at most up to the first that cannot be."""
         usable = next((at for at, one in enumerate(ranges) if not _plausible(*one)), len(ranges))
         ranges = _within(ranges[:usable])
-        if self._file >= 0:
+        if self._by_file:
             return [self._from_file(*ranges[0])]
         buffer = bytearray(sum([size for _, size in ranges]))
         try:
             got = _read_vector(self._pid, buffer, ranges)
         except OSError as error:
             if error.errno in BLOCKED:
-                self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+                self._by_file = True
                 return [self._from_file(*ranges[0])]
             if error.errno != errno.EFAULT:
                 raise
@@ -92,6 +94,8 @@ class ProcessMemory:
         return _cut(buffer, got, ranges)
 
     def _from_file(self, address: int, size: int) -> bytes | None:
+        if self._file < 0:
+            self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             data = os.pread(self._file, size, address)
         except OSError as error:

@@ -19,6 +19,7 @@ class Mapping:
     start: int
     end: int
     readable: bool
+    writable: bool
     shared: bool
     offset: int
     device: str
@@ -45,7 +46,8 @@ def _line(line: bytes) -> Mapping:
     if not 0 <= start <= end <= LARGEST + 1 or not 0 <= offset <= LARGEST or len(rights) != 4:
         refuse("maps", line)
     path = text(fields[5].rstrip()) if len(fields) > LEAST_FIELDS else ""
-    return Mapping(start, end, rights[:1] == b"r", rights[3:] == b"s", offset, device, inode, path)
+    readable, writable, shared = rights[:1] == b"r", rights[1:2] == b"w", rights[3:] == b"s"
+    return Mapping(start, end, readable, writable, shared, offset, device, inode, path)
 
 
 def mapping_at(mappings: Sequence[Mapping], address: int) -> Mapping | None:

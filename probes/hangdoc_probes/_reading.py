@@ -23,7 +23,7 @@ GONE = frozenset({errno.ENOENT, errno.ESRCH})
 
 
 def read(path: str) -> bytes:
-    """Read a whole file of one record (stat, status, io ...), not one of many lines such as maps.
+    """Read a whole file of one record (stat, status, auxv ...), not one of many lines such as maps.
 
     A permission may show at the read only, when the opener has fewer capabilities.
     """
@@ -50,6 +50,11 @@ def read_table(path: str) -> bytes:
         return b"".join(iter(lambda: os.read(descriptor, CHUNK_BYTES), b""))
     finally:
         os.close(descriptor)
+
+
+def program_file(proc: Path, pid: int) -> str:
+    """Return the path of the file that a process runs, also of one that was deleted since."""
+    return os.readlink(f"{proc}/{pid}/exe").removesuffix(" (deleted)")  # noqa: PTH115  a path object costs more
 
 
 def samples(probe: str, now: Round, take: Callable[[Process], Reading[Payload]]) -> Iterator[Sample]:

@@ -13,8 +13,8 @@ from hangdoc.model.reading import Known, Missing
 from hangdoc.model.thread import SystemCall
 from hangdoc.procfs.locks import FileLock
 from hangdoc.procfs.status import parse_status
+from hangdoc.procfs.syscalls import F_OFD_SETLKW, F_SETLKW, P_ALL, P_PGID, P_PIDFD, as_int, awaits
 from hangdoc.procfs.waitset import Watched
-from hangdoc_probes._calls import F_OFD_SETLKW, F_SETLKW, P_ALL, P_PGID, P_PIDFD, as_int, awaits
 from hangdoc_probes._ends import Far, far_end
 from hangdoc_probes._file_locks import holders_of, lock_table
 from hangdoc_probes._holders import Holders

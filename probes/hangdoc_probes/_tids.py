@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hangdoc_probes._reading import read
+from hangdoc_probes._reading import numbered, read
 
 
 class Tids:
-    """The threads of one process. nested: it lives in a PID namespace below ours; outer: own number -> /proc's."""
+    """The threads of one process. nested: it lives in a PID namespace below ours; outer: own number -> /proc's.
 
-    def __init__(self, proc: Path, pid: int, tids: tuple[int, ...]) -> None:
+    tids: those that are meant, listed already; without them all.
+    """
+
+    def __init__(self, proc: Path, pid: int, tids: Sequence[int] | None = None) -> None:
         self._task = f"{proc}/{pid}/task"
+        tids = numbered(self._task) if tids is None else tids
         self.nested = len(_numbers(f"{proc}/{pid}/status", b"NSpid:")) > 1
         self.outer: dict[int, int] = dict(self._translated(tids)) if self.nested else {tid: tid for tid in tids}
         self.inner = frozenset(self.outer)
@@ -22,7 +26,7 @@ class Tids:
         """Return the number a thread knows itself by."""
         return self._inner_of.get(tid, 0) if self.nested else tid
 
-    def _translated(self, tids: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    def _translated(self, tids: Sequence[int]) -> Iterator[tuple[int, int]]:
         for tid in tids:
             try:
                 numbers = _numbers(f"{self._task}/{tid}/status", b"NSpid:")

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal, TypeVar
 
+from hangdoc.cpython.objects import cpython
+from hangdoc.cpython.runtime import find_interpreter
+from hangdoc.cpython.streams import PythonStream, python_streams
+from hangdoc.cpython.sysmodule import DataRanges, find_sys, names_of
+from hangdoc.glibc.stdio import LIST, CStream, c_streams
+from hangdoc.memory.bounded import Bounded, SpentError
+from hangdoc.memory.elf import exports, loaded, symbol
+from hangdoc.memory.image import Image, UnknownLayoutError, UnreadableError
+from hangdoc.memory.process import ProcessMemory
 from hangdoc.model.buffer import Buffers, HiddenText
 from hangdoc.model.process import Process
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.model.snapshot import Payload, Sample
-from hangdoc.procfs.mappings import Mapping, parse_mappings
+from hangdoc.procfs.maps import Mapping, parse_maps
 from hangdoc.procfs.stat import parse_stat
 from hangdoc.sampling.probe import Context, Probe, Round, Session
 from hangdoc.sampling.schedule import DENSE_EVERY
-from hangdoc_probes._cpython import Cpython, cpython
-from hangdoc_probes._image import Image, UnreadError
-from hangdoc_probes._memory import Memory
-from hangdoc_probes._reading import missing, read, samples
-from hangdoc_probes._stdio import LIST, CStream, c_streams
-from hangdoc_probes._streams import PythonStream, python_streams
-from hangdoc_probes._symbols import exports
-from hangdoc_probes._sysmodule import DataRanges, find_sys, names_of
+from hangdoc_probes._reading import missing, program_file, read, read_table, samples
 
 NAME = "buffers"
 T = TypeVar("T")
@@ -38,8 +40,11 @@ MOST_ATTEMPTS = 6
 C_LIBRARY = re.compile(r"libc(?:\.so\.6|-2\.\d+\.so)")
 """glibc's file names, also those before 2.34."""
 
-PYTHON = re.compile(r"(?:lib)?python\d?")
-"""How the file that holds CPython is called; any other program may hold it too and is looked at as well."""
+MOST_BYTES = 32 << 20
+"""Read of one process in one take; arbitrary: ten times what a large interpreter takes."""
+
+MOST_READS = 30_000
+"""Single reads of one process in one take (about 5 us each); arbitrary."""
 
 WHOLE = frozenset({"denied", "gone"})
 """Reasons that are the process's, not a library's."""
@@ -49,19 +54,12 @@ C_NAMES: dict[int, Literal["c-stdout", "c-stderr"]] = {1: "c-stdout", 2: "c-stde
 
 @dataclass(frozen=True)
 class Target:
-    """One process's memory and what lies in it."""
+    """One process's memory and what lies in it. auxiliary: /proc/PID/auxv; program: the path of its file."""
 
     image: Image
     mappings: tuple[Mapping, ...]
+    auxiliary: bytes
     program: str
-
-    def loaded(self) -> Iterator[Mapping]:
-        """Yield the beginning of every file that is mapped."""
-        seen = set()
-        for one in self.mappings:
-            if one.path.startswith("/") and one.offset == 0 and one.path not in seen:
-                seen.add(one.path)
-                yield one
 
 
 class BuffersSession:
@@ -81,11 +79,13 @@ class BuffersSession:
         pid = process.key.pid
         if parse_stat(read(f"{self._proc}/{pid}/stat")).state in "ZX":
             return Missing(NAME, "gone", "the process is a zombie: its memory is freed")
-        memory = Memory(NAME, pid, self._proc)
+        memory = ProcessMemory(pid, self._proc)
         try:
-            mappings = parse_mappings(Path(f"{self._proc}/{pid}/maps").read_bytes())
-            program = str(Path(f"{self._proc}/{pid}/exe").readlink()).removesuffix(" (deleted)")
-            buffers = buffers_of(Target(Image(NAME, memory.read), mappings, program))
+            mappings = parse_maps(read_table(f"{self._proc}/{pid}/maps"))
+            auxiliary, program = read(f"{self._proc}/{pid}/auxv"), program_file(self._proc, pid)
+            buffers = buffers_of(Target(Bounded(memory, MOST_BYTES, MOST_READS), mappings, auxiliary, program))
+        except PermissionError as error:
+            return missing(NAME, error, attach=True)
         finally:
             memory.close()
         if parse_stat(read(f"{self._proc}/{pid}/stat")).start_ticks != process.key.start_ticks:
@@ -98,48 +98,59 @@ class BuffersSession:
 def buffers_of(target: Target) -> Buffers:
     """Read what a process holds back; what is not certain is missing."""
     return Buffers(
-        python=_certain(target.image, lambda: _python(target), _python_texts),
-        c=_certain(target.image, lambda: _c(target), _c_texts),
+        python=_certain(lambda: _python(target), _python_texts),
+        c=_certain(lambda: _c(target), _c_texts),
     )
 
 
 def _certain(
-    image: Image,
     look: Callable[[], Callable[[], tuple[T, ...]]],
     texts: Callable[[tuple[T, ...], tuple[T, ...]], tuple[HiddenText, ...] | None],
 ) -> Reading[tuple[HiddenText, ...]]:
-    """Read until two readings in a row agree; a process that prints meanwhile makes a torn one possible."""
-    failure = image.refused("failed", "its streams change faster than they can be read").missing
+    """Read what can be told apart from a torn reading, or say why not."""
     try:
-        measure = look()
-    except UnreadError as error:
-        return error.missing
+        return _agreed(look(), texts)
+    except UnknownLayoutError as error:
+        return Missing(NAME, "unsupported", error.message)
+    except (UnreadableError, SpentError) as error:
+        return Missing(NAME, "failed", error.message)
+    except OSError as error:
+        return missing(NAME, error, attach=True)
+
+
+def _agreed(
+    measure: Callable[[], tuple[T, ...]],
+    texts: Callable[[tuple[T, ...], tuple[T, ...]], tuple[HiddenText, ...] | None],
+) -> Reading[tuple[HiddenText, ...]]:
+    """Read until two readings in a row agree; a process that prints meanwhile makes a torn one possible."""
+    failure = "its streams change faster than they can be read"
     before: tuple[T, ...] | None = None
     for _ in range(MOST_ATTEMPTS):
         try:
             now = measure()
-        except (UnreadError, struct.error) as error:
+        except UnknownLayoutError:
+            raise
+        except UnreadableError as error:
+            before, failure = None, error.message
+            continue
+        except struct.error:
             before = None
-            if isinstance(error, UnreadError):
-                failure = error.missing
-            if failure.reason != "failed":
-                break
             continue
         if before is not None and (agreed := texts(before, now)) is not None:
             return Known(agreed)
         before = now
-    return failure
+    return Missing(NAME, "failed", failure)
 
 
 def _c(target: Target) -> Callable[[], tuple[CStream, ...]]:
     """Find the C library's list of streams."""
-    for one in target.loaded():
-        if C_LIBRARY.fullmatch(PurePosixPath(one.path).name) and (table := exports(target.image, one.start)):
-            streams = table.find(target.image, LIST)
+    for one in loaded(target.image, target.auxiliary):
+        if C_LIBRARY.fullmatch(PurePosixPath(one.name).name) and (table := exports(target.image, one)):
+            streams = symbol(target.image, table, LIST)
             if streams is not None:
                 address = streams.address
                 return lambda: c_streams(target.image, address)
-    raise target.image.refused("unsupported", "its C library is not glibc, or is a part of the program itself")
+    raise UnknownLayoutError("its C library is not glibc, or is a part of the program itself", "")
 
 
 def _c_texts(before: tuple[CStream, ...], now: tuple[CStream, ...]) -> tuple[HiddenText, ...] | None:
@@ -152,34 +163,19 @@ def _c_texts(before: tuple[CStream, ...], now: tuple[CStream, ...]) -> tuple[Hid
 
 def _python(target: Target) -> Callable[[], tuple[PythonStream, ...]]:
     """Find CPython and its sys module; without one there is nothing to read."""
-    python = _interpreter(target)
-    if python is None:
+    found = find_interpreter(target.image, target.auxiliary, target.program)
+    if found is None:
         return tuple
+    python = cpython(target.image, found)
     address = find_sys(target.image, python, DataRanges(target.mappings))
 
     def measure() -> tuple[PythonStream, ...]:
         names = names_of(target.image, python, address)
         if names is None:
-            raise target.image.refused("failed", "the sys module changed while it was read")
+            raise UnreadableError("the sys module changed while it was read", "")
         return python_streams(target.image, python, names)
 
     return measure
-
-
-def _interpreter(target: Target) -> Cpython | None:
-    expected = False
-    for one in target.loaded():
-        named = PYTHON.match(PurePosixPath(one.path).name) is not None
-        if not named and one.path != target.program:
-            continue
-        expected = expected or named
-        table = exports(target.image, one.start)
-        found = None if table is None else cpython(target.image, table)
-        if found is not None:
-            return found
-    if expected:
-        raise target.image.refused("unsupported", "this python does not export where its objects are")
-    return None
 
 
 def _python_texts(before: tuple[PythonStream, ...], now: tuple[PythonStream, ...]) -> tuple[HiddenText, ...] | None:
@@ -202,16 +198,15 @@ def open_session(context: Context) -> Session:
 
 def check(proc: Path) -> Reading[str]:
     """Say whether memory can be read here."""
-    memory = Memory(NAME, int(read(f"{proc}/self/stat").split()[0]), proc)
+    memory = ProcessMemory(int(read(f"{proc}/self/stat").split()[0]), proc)
     try:
-        first = parse_mappings(Path(f"{proc}/self/maps").read_bytes())[0]
-        found = memory.read(first.start, 1)
+        memory.read(parse_maps(read_table(f"{proc}/self/maps"))[0].start, 1)
     except OSError as error:
         return missing(NAME, error, attach=True)
+    except UnreadableError as error:
+        return Missing(NAME, "failed", error.message)
     finally:
         memory.close()
-    if isinstance(found, Missing):
-        return found
     return Known("text not yet written by glibc's and CPython's streams; needs the right to trace the process")
 
 
@@ -223,5 +218,5 @@ PROBE = Probe(
     every=DENSE_EVERY,
     background=True,
     deadline_s=5.0,
-    reads=("/proc/PID/maps", "the memory of streams, by process_vm_readv or /proc/PID/mem"),
+    reads=("/proc/PID/maps", "/proc/PID/auxv", "the memory of streams, by process_vm_readv or /proc/PID/mem"),
 )

@@ -19,16 +19,18 @@ from hangdoc.procfs.stat import split_stat
 from hangdoc.sampling.probe import Context, Probe, Round, Session
 from hangdoc_probes import _pyspy
 from hangdoc_probes._dump import DumpedThread, parse_dump
-from hangdoc_probes._namespaces import host_thread_ids
 from hangdoc_probes._reading import (
     CAP_SYS_PTRACE,
     attempt,
     capabilities,
     missing,
     permission_remedy,
+    program_file,
     ptrace_scope,
     read,
+    read_table,
 )
+from hangdoc_probes._tids import Tids
 
 NAME = "stacks"
 EVERY = 2
@@ -121,13 +123,12 @@ class StacksSession:
     def _is_python(self, key: ProcessKey) -> bool:
         # A process keeps its start time through exec, so what it runs is part of what is remembered.
         try:
-            program = str(Path(f"{self._proc}/{key.pid}/exe").readlink())
+            program = program_file(self._proc, key.pid)
         except FileNotFoundError:
             return False  # a kernel thread
         known = self._python.get((key, program))
         if known is None:
-            # Not through read(): the kernel hands maps out in whole lines, each time a little less than a page.
-            known = is_python(program, b"") or is_python(program, Path(f"{self._proc}/{key.pid}/maps").read_bytes())
+            known = is_python(program, b"") or is_python(program, read_table(f"{self._proc}/{key.pid}/maps"))
             self._python[key, program] = known
         return known
 
@@ -159,8 +160,9 @@ class StacksSession:
             return b"X"
 
     def _interned(self, pid: int, threads: list[DumpedThread]) -> Stacks:
-        host = host_thread_ids(self._proc, pid)
-        if host:
+        tids = Tids(self._proc, pid)
+        if tids.nested:
+            host = tids.outer
             threads = [self._seen_from_here(pid, thread, host[thread.tid]) for thread in threads if thread.tid in host]
         intern = self._context.intern
         return Stacks(

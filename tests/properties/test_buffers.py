@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,82 +15,95 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hangdoc.cpython.objects import Cpython, cpython, items, key_of, members, pieces
+from hangdoc.cpython.runtime import Interpreter
+from hangdoc.glibc.stdio import c_streams
+from hangdoc.memory.bounded import Bounded, SpentError
+from hangdoc.memory.elf import Exports, Loaded, Symbol, exports, gnu_hash, loaded, symbol
+from hangdoc.memory.image import Image, UnknownLayoutError, UnreadableError, unreadable
+from hangdoc.memory.process import ProcessMemory
 from hangdoc.model.buffer import Buffers
-from hangdoc.model.reading import Known, Missing, Reading
-from hangdoc.procfs.mappings import Mapping
-from hangdoc_probes import _memory, buffers
-from hangdoc_probes._cpython import Cpython, cpython, items, key_of, members, pieces
-from hangdoc_probes._image import MOST_BYTES, MOST_READS, Image, UnreadError
-from hangdoc_probes._stdio import c_streams
-from hangdoc_probes._symbols import Exports, exports, gnu_hash
+from hangdoc.model.reading import Known
+from hangdoc_probes import buffers
+from hangdoc_probes.buffers import MOST_BYTES, MOST_READS, Target
+from tests.unit.memory.synthetic import Synthetic
 from tests.unit.probes.printers import printing, program
 from tests.unit.probes.targets import context, process_of, round_of
 
-Read = Callable[[int, int], Reading[bytes]]
-NOWHERE = Missing("buffers", "failed", "a part of the memory is not mapped")
 ODD = st.sampled_from([0, 1, 7, 0xFF, 2**31 - 1, 2**32, 2**47, 2**63 - 1, 2**63, 2**64 - 1, 4096, 1 << 20])
 
 
 class Counted:
     """A memory that counts what is read of it."""
 
-    def __init__(self, read: Read) -> None:
-        self._read = read
+    def __init__(self, image: Image) -> None:
+        self._image = image
         self.reads = self.bytes = 0
 
-    def __call__(self, address: int, length: int) -> Reading[bytes]:
-        if not (0 < length <= _memory.MOST_AT_ONCE_BYTES and 0 < address < _memory.LAST_ADDRESS):
-            return NOWHERE
+    def read(self, address: int, size: int) -> bytes:
         self.reads += 1
-        self.bytes += length
-        return self._read(address, length)
+        self.bytes += max(size, 0)
+        return self._image.read(address, size)
+
+    def read_many(self, ranges: Sequence[tuple[int, int]]) -> list[bytes | None]:
+        self.reads += len(ranges)
+        self.bytes += sum(size for _, size in ranges)
+        return self._image.read_many(ranges)
+
+
+class Replayed(Synthetic):
+    """Reads as they were once answered."""
+
+    def __init__(self, answers: Mapping[tuple[int, int], bytes]) -> None:
+        super().__init__({})
+        self._answers = answers
+
+    def read(self, address: int, size: int) -> bytes:
+        data = self._answers.get((address, size))
+        if data is None:
+            raise unreadable(address, size)
+        return data
 
 
 @lru_cache
-def recorded() -> tuple[dict[tuple[int, int], bytes], tuple[Mapping, ...], str, Buffers]:
+def recorded() -> tuple[dict[tuple[int, int], bytes], Target, Buffers]:
     """A real CPython's memory as far as the probe reads it."""
     seen: dict[tuple[int, int], bytes] = {}
-    kept: list[buffers.Target] = []
+    kept: list[Target] = []
 
-    class Recording(_memory.Memory):
-        def read(self, address: int, length: int) -> Reading[bytes]:
-            found = super().read(address, length)
-            if isinstance(found, Known):
-                seen[address, length] = found.value
+    class Recording(ProcessMemory):
+        def read(self, address: int, size: int) -> bytes:
+            found = super().read(address, size)
+            seen[address, size] = found
             return found
 
-    def looked(target: buffers.Target) -> Buffers:
+    def looked(target: Target) -> Buffers:
         kept.append(target)
         return buffers_of(target)
 
-    buffers_of, memory = buffers.buffers_of, buffers.Memory
+    buffers_of, memory = buffers.buffers_of, buffers.ProcessMemory
     command = [sys.executable, "-c", program("print('x' * 61); print('é'); sys.stderr.write('part')")]
     with TemporaryDirectory() as folder, printing(command, Path(folder)) as printer:
-        buffers.Memory, buffers.buffers_of = Recording, looked  # type: ignore[misc]
+        buffers.ProcessMemory, buffers.buffers_of = Recording, looked  # type: ignore[misc]
         try:
             (sample,) = buffers.PROBE.open(context()).take(round_of(process_of(printer.pid)))
         finally:
-            buffers.Memory, buffers.buffers_of = memory, buffers_of  # type: ignore[misc]
+            buffers.ProcessMemory, buffers.buffers_of = memory, buffers_of  # type: ignore[misc]
     assert isinstance(sample.reading, Known)
     assert isinstance(sample.reading.value, Buffers)
-    return seen, kept[0].mappings, kept[0].program, sample.reading.value
+    return seen, kept[0], sample.reading.value
 
 
 def replayed(lies: dict[tuple[int, int], bytes]) -> tuple[Buffers, Counted]:
-    seen, mappings, path, _ = recorded()
-
-    def read(address: int, length: int) -> Reading[bytes]:
-        data = lies.get((address, length)) or seen.get((address, length))
-        return NOWHERE if data is None else Known(data)
-
-    counted = Counted(read)
-    return buffers.buffers_of(buffers.Target(Image("buffers", counted), mappings, path)), counted
+    seen, target, _ = recorded()
+    counted = Counted(Replayed(seen | lies))
+    return buffers.buffers_of(replace(target, image=Bounded(counted, MOST_BYTES, MOST_READS))), counted
 
 
 def test_the_recorded_memory_gives_what_the_live_one_gave() -> None:
     """Without a lie the recording gives the same text, so the lies are what is tested."""
     found, counted = replayed({})
-    assert found == recorded()[3]
+    assert found == recorded()[2]
     assert counted.reads > 100
     assert isinstance(found.python, Known)
     assert [text.tail for text in found.python.value] == ["x" * 61 + "\né\n", "part"]
@@ -123,35 +137,29 @@ def test_lies_in_a_real_memory(told: dict[tuple[int, int], bytes]) -> None:
 
 
 @st.composite
-def memories(draw: st.DrawFn) -> Read:
+def memories(draw: st.DrawFn) -> Image:
     """A small memory of numbers that are odd or lead back into it: it is full of cycles."""
     numbers = draw(st.lists(ODD | st.integers(4096, 4096 + 800) | st.integers(0, 2**64 - 1), min_size=8, max_size=100))
-    data = struct.pack(f"<{len(numbers)}Q", *numbers)
-
-    def read(address: int, length: int) -> Reading[bytes]:
-        start = address - 4096
-        piece = data[start : start + length] if start >= 0 else b""
-        return Known(piece) if len(piece) == length else NOWHERE
-
-    return read
+    return Synthetic({4096: struct.pack(f"<{len(numbers)}Q", *numbers)})
 
 
 @given(memories(), st.integers(4096, 4896), st.sampled_from([(3, 9), (3, 11), (3, 14)]))
-def test_small_memories_full_of_cycles(read: Read, start: int, version: tuple[int, int]) -> None:
+def test_small_memories_full_of_cycles(memory: Image, start: int, version: tuple[int, int]) -> None:
     """Each walk over lists, types, dictionaries and symbols ends with its result or its one error."""
     python = Cpython(version, start, 64, *(4096 + 8 * number for number in range(4)))
-    counted = Counted(read)
-    image = Image("buffers", counted)
+    counted = Counted(memory)
+    image = Bounded(counted, MOST_BYTES, MOST_READS)
     for walk in (
         lambda: c_streams(image, start),
         lambda: members(image, start),
         lambda: list(items(image, python, start)),
         lambda: key_of(image, python, start),
         lambda: pieces(image, python, start),
-        lambda: exports(image, start),
-        lambda: Exports(start, start, start + 8, start + 16).find(image, b"name"),
+        lambda: exports(image, Loaded("", 0, start)),
+        lambda: list(loaded(image, struct.pack("<4Q", 3, start, 5, 3))),
+        lambda: symbol(image, Exports(start, start, start + 8, start + 16), "name"),
     ):
-        with suppress(UnreadError):
+        with suppress(UnreadableError, SpentError):
             walk()
     assert counted.reads <= MOST_READS
 
@@ -169,26 +177,20 @@ def test_a_list_of_streams_without_an_end() -> None:
     """A cycle in _IO_list_all is refused, after as many reads as it has members."""
     cycle = {8192: struct.pack("<Q", 16384), 16384: file_of(32768), 32768: file_of(16384)}
 
-    def read(address: int, length: int) -> Reading[bytes]:
-        for base, data in cycle.items():
-            if base <= address and address + length <= base + len(data):
-                return Known(data[address - base :][:length])
-        return NOWHERE
-
-    counted = Counted(read)
-    with pytest.raises(UnreadError, match="no end"):
-        c_streams(Image("buffers", counted), 8192)
+    counted = Counted(Synthetic(cycle))
+    with pytest.raises(UnreadableError, match="no end"):
+        c_streams(counted, 8192)
     assert counted.reads < 10
 
 
-def interpreter(header: bool, version: int | None, *more: bytes) -> tuple[Image, Exports]:
+def interpreter(header: bool, version: int | None, *more: str) -> tuple[Image, Interpreter]:
     """A memory of nothing but symbols: one bucket of a hash table, types, and Py_Version."""
-    types = (b"PyType_Type", b"PyDict_Type", b"PyUnicode_Type", b"PyBytes_Type", b"PyList_Type")
-    names = (*types, b"_PyRuntime", *more, *(() if version is None else (b"Py_Version",)))
-    strings = b"\0" + b"\0".join(names) + b"\0" * 200
+    types = ("PyType_Type", "PyDict_Type", "PyUnicode_Type", "PyBytes_Type", "PyList_Type")
+    names = (*types, "_PyRuntime", *more, *(() if version is None else ("Py_Version",)))
+    strings = b"\0" + "\0".join(names).encode() + b"\0" * 200
     places = range(0x9000, 0x9000 + 64 * len(names), 64)
     symbols = bytes(24) + b"".join(
-        struct.pack("<IBBHQQ", strings.index(b"\0" + name + b"\0") + 1, 17, 0, 1, place, 64)
+        struct.pack("<IBBHQQ", strings.index(f"\0{name}\0".encode()) + 1, 17, 0, 1, place, 64)
         for name, place in zip(names, places, strict=True)
     )
     chain = [gnu_hash(name) & ~1 for name in names]
@@ -197,31 +199,23 @@ def interpreter(header: bool, version: int | None, *more: bytes) -> tuple[Image,
     for place in range(0, 64 * len(types), 64):
         struct.pack_into("<Q", data, place + 8, 0x9000 if header else 0)
     struct.pack_into("<Q", data, 64 * (len(names) - 1), version or 0)
-    memory = {0x1000: hashes, 0x2000: symbols, 0x4000: strings, 0x9000: bytes(data)}
-
-    def read(address: int, length: int) -> Reading[bytes]:
-        base = max((base for base in memory if base <= address), default=0)
-        piece = memory.get(base, b"")[address - base :][:length]
-        return Known(piece) if len(piece) == length else NOWHERE
-
-    return Image("buffers", read), Exports(0, 0x2000, 0x4000, 0x1000)
+    memory = Synthetic({0x1000: hashes, 0x2000: symbols, 0x4000: strings, 0x9000: bytes(data)})
+    return memory, Interpreter(Exports(0, 0x4000, 0x2000, 0x1000), Symbol(0x9000 + 64 * len(types), 64), "python3")
 
 
 def test_another_object_header_is_refused() -> None:
     """A free-threaded build has its type later in an object: nothing of it is read."""
-    image, table = interpreter(False, 0x030D00F0)
-    with pytest.raises(UnreadError, match="free-threaded") as caught:
-        cpython(image, table)
-    assert caught.value.missing.reason == "unsupported"
+    image, found = interpreter(False, 0x030D00F0)
+    with pytest.raises(UnknownLayoutError, match="free-threaded"):
+        cpython(image, found)
 
 
 @pytest.mark.parametrize("version", [None, 0x02070000, 0x03080000, 0x030F00A1, 0x04000000])
 def test_versions_that_nobody_proved_are_refused(version: int | None) -> None:
     """Before 3.9 and after 3.14 nothing is read; 3.8 is told by a function that it does not have yet."""
-    image, table = interpreter(True, version)
-    with pytest.raises(UnreadError, match="is not one whose objects are known") as caught:
-        cpython(image, table)
-    assert caught.value.missing.reason == "unsupported"
+    image, found = interpreter(True, version)
+    with pytest.raises(UnknownLayoutError, match="is not one whose objects are known"):
+        cpython(image, found)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +223,5 @@ def test_versions_that_nobody_proved_are_refused(version: int | None) -> None:
 )
 def test_versions_that_are_read(version: int | None, known: tuple[int, int]) -> None:
     """3.11 and later say what they are; 3.9 and 3.10, whose objects are alike, do not."""
-    image, table = interpreter(True, version, b"PyFrame_GetCode")
-    found = cpython(image, table)
-    assert found is not None
-    assert found.version == known
+    image, found = interpreter(True, version, "PyFrame_GetCode")
+    assert cpython(image, found).version == known

@@ -17,7 +17,7 @@ from hangdoc.procfs.counters import parse_io
 from hangdoc.procfs.descriptor import kind_of, looks_like_log, parse_fdinfo
 from hangdoc.procfs.errors import ProcParseError
 from hangdoc.procfs.locks import parse_lock_line, parse_locks
-from hangdoc.procfs.mappings import parse_mappings
+from hangdoc.procfs.maps import parse_maps
 from hangdoc.procfs.sockdiag import (
     ATTRIBUTE,
     HEADER,
@@ -62,7 +62,7 @@ PARSERS: dict[str, tuple[Callable[[bytes], object], bytes]] = {
     "syscall": (parse_system_call, b"202 0x10 0x80 0x2 0x0 0x0 0x0 0x7ffd0 0x55e0\n"),
     "wchan": (partial(parse_wait_channel, "futex", "S"), b"futex_do_wait"),
     "fdinfo": (parse_fdinfo, b"pos:\t62\nflags:\t0102001\nmnt_id:\t15\n"),
-    "maps": (parse_mappings, b"7f00-7f80 rw-p 00002000 08:01 42    /lib/a b.so (deleted)\n7f80-7fa0 r--p 0 0:0 0\n"),
+    "maps": (parse_maps, b"7f00-7f80 rw-p 00002000 08:01 42    /lib/a b.so (deleted)\n7f80-7fa0 r--p 0 0:0 0\n"),
     "locks": (
         parse_locks,
         b"1: FLOCK  ADVISORY  WRITE 70 fe:00:12 0 EOF\n1: -> FLOCK  ADVISORY  READ 71 fe:00:12 0 9\n",

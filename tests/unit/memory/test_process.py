@@ -6,13 +6,16 @@ import ctypes
 import errno
 import os
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hangdoc.memory import process as reading
+from hangdoc.memory.bounded import Bounded, SpentError
 from hangdoc.memory.image import MOST_BYTES, UnreadableError, c_string, i32, u32, u64
 from hangdoc.memory.process import ProcessMemory
+from tests.unit.memory.synthetic import Synthetic
 
 
 @pytest.fixture(params=["process_vm_readv", "mem file"])
@@ -48,13 +51,45 @@ def test_what_is_not_there(memory: ProcessMemory) -> None:
     block = ctypes.create_string_buffer(b"text\0")
     start = ctypes.addressof(block)
     bad = [(0, 8), (8, 8), (start, 0), (start, MOST_BYTES + 1), (2**64 - 4, 8), (2**63, 8), (start, -1)]
+    bad += [(-1, 8), (1 << 47, 8), (last_address() - 8, 16)]
     ranges = [one for each in bad for one in ((start, 4), each)]
     assert memory.read_many(ranges) == [b"text", None] * len(bad)
     for address, size in bad:
         with pytest.raises(UnreadableError):
             memory.read(address, size)
     assert c_string(memory, start) == "text"
+    assert len(memory.read(last_address() - 8, 8)) == 8
     memory.close()
+
+
+def last_address() -> int:
+    """The end of our stack, behind which nothing is mapped."""
+    line = next(line for line in Path("/proc/self/maps").read_bytes().splitlines() if b"[stack]" in line)
+    return int(line.split()[0].split(b"-")[1], 16)
+
+
+def test_another_proc_is_read_by_its_file(tmp_path: Path) -> None:
+    """The numbers of another /proc are not those that process_vm_readv takes: only its mem file is asked."""
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "mem").symlink_to("/proc/self/mem")
+    block = ctypes.create_string_buffer(b"text\0")
+    memory = ProcessMemory(1, tmp_path)
+    assert memory.read(ctypes.addressof(block), 4) == b"text"
+    memory.close()
+
+
+def test_a_budget_is_spent_once() -> None:
+    """Within it everything is read as it is; beyond it nothing more is, by an error that no reader gets over."""
+    pieces = Synthetic({4096: bytes(64)})
+    for image in (Bounded(pieces, 32, 100), Bounded(pieces, 10_000, 4)):
+        assert image.read_many([(4096, 8)] * 3) == [bytes(8)] * 3
+        assert image.read(4096, 8) == bytes(8)
+        for _ in range(2):
+            with pytest.raises(SpentError):
+                image.read(4096, 8)
+        with pytest.raises(SpentError):
+            image.read_many([(4096, 8)])
+    assert not issubclass(SpentError, UnreadableError)
 
 
 def test_a_process_that_ended(memory: ProcessMemory) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from hangdoc.model.reading import Known, Missing
 from tests.conftest import NOT_TO_BE_HAD
-from tests.unit.probes.printers import Printer, buffers_of, c_texts, printing
+from tests.unit.probes.printers import Printer, buffers_of, c_texts, printing, program, python_texts
 
 WAITS = """
 static void said(void) {
@@ -120,3 +121,16 @@ def test_a_program_that_was_deleted(tmp_path: Path) -> None:
         Path(made).unlink()
         shutil.copy("/bin/true", made)
         check(printer, "x")
+
+
+@pytest.mark.needs("cc")
+def test_a_program_that_the_loader_was_given(tmp_path: Path) -> None:
+    """Started as an argument of the loader, a program has its libraries all the same, and a Python its streams."""
+    made = compiled(f'{C}int main(void) {{ printf("x"); said(); }}', tmp_path)
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    loader = next(line.split()[-1] for line in lines if "/ld-linux" in line or "/ld-2." in line)
+    with printing([loader, made], tmp_path) as printer:
+        check(printer, "x")
+    command = [loader, str(Path(sys.executable).resolve()), "-S", "-c", program("print('x' * 61)")]
+    with printing(command, tmp_path) as printer:
+        assert python_texts(printer.pid)[1].tail == "x" * 61 + "\n"

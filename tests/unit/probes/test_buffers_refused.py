@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import subprocess
 import sys
@@ -10,9 +12,11 @@ from typing import Any
 
 import pytest
 
+from hangdoc.memory import process as reading
+from hangdoc.memory.process import ProcessMemory
 from hangdoc.model.buffer import Buffers
-from hangdoc.model.reading import Known, Missing, Reading
-from hangdoc_probes import _memory, _reading, buffers
+from hangdoc.model.reading import Known
+from hangdoc_probes import _reading, buffers
 from tests.conftest import NOT_TO_BE_HAD
 from tests.unit.probes.printers import Printer, buffers_of, printing, program, python_texts
 from tests.unit.probes.targets import as_somebody_else, become_nobody, known, missing, process_of, take
@@ -73,17 +77,17 @@ def test_a_process_that_ends_while_it_is_read(reads: int, tmp_path: Path, monkey
     """Wherever in the reading the process ends, the outcome is gone, and nothing else happens."""
     with printing(PRINTS, tmp_path) as printer:
 
-        class Mortal(_memory.Memory):
+        class Mortal(ProcessMemory):
             left = reads
 
-            def read(self, address: int, length: int) -> Reading[bytes]:
+            def read(self, address: int, size: int) -> bytes:
                 if Mortal.left == 0:
                     printer.child.kill()
                     printer.child.wait()
                 Mortal.left -= 1
-                return super().read(address, length)
+                return super().read(address, size)
 
-        monkeypatch.setattr(buffers, "Memory", Mortal)
+        monkeypatch.setattr(buffers, "ProcessMemory", Mortal)
         (sample,) = take(buffers.PROBE, process_of(printer.pid))
         assert Mortal.left < 0, "it was read to the end"
         assert missing(sample).reason == "gone"
@@ -94,18 +98,18 @@ def test_an_exec_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     becomes = "\nos.execv('/bin/sleep', ['sleep', '1000'])"
     with printing([sys.executable, "-c", program("print('x' * 61)") + becomes], tmp_path) as printer:
 
-        class Changing(_memory.Memory):
+        class Changing(ProcessMemory):
             left = 100
 
-            def read(self, address: int, length: int) -> Reading[bytes]:
+            def read(self, address: int, size: int) -> bytes:
                 Changing.left -= 1
                 if Changing.left == 0:
                     printer.let_go()
                     while Path(f"/proc/{printer.pid}/comm").read_text() != "sleep\n":
                         pass
-                return super().read(address, length)
+                return super().read(address, size)
 
-        monkeypatch.setattr(buffers, "Memory", Changing)
+        monkeypatch.setattr(buffers, "ProcessMemory", Changing)
         (sample,) = take(buffers.PROBE, process_of(printer.pid))
         assert Changing.left < 0
         assert not [text for text in texts(known(sample, Buffers)) if text]
@@ -119,36 +123,14 @@ def test_the_file_of_the_memory_is_enough(tmp_path: Path, monkeypatch: pytest.Mo
     """Where process_vm_readv is refused, /proc/PID/mem gives the same."""
 
     def refused(*_: Any) -> int:
-        _memory.ctypes.set_errno(_memory.errno.EPERM)
+        ctypes.set_errno(errno.EPERM)
         return -1
 
     with printing(PRINTS, tmp_path) as printer:
         before = buffers_of(printer.pid)
-        monkeypatch.setattr(_memory, "_READV", refused)
+        monkeypatch.setattr(reading, "_call", lambda: refused)
         assert buffers_of(printer.pid) == before
         assert python_texts(printer.pid)[1].size_bytes == 62
-
-
-@pytest.mark.parametrize("by_file", [False, True])
-@pytest.mark.parametrize(
-    ("address", "length"), [(0, 8), (8, 8), (-1, 8), (2**63, 8), (1 << 47, 8), (4096, 0), (4096, -1)]
-)
-def test_addresses_that_make_no_sense(by_file: bool, address: int, length: int) -> None:
-    """No address and no length makes a reader raise."""
-    memory = _memory.Memory("buffers", os.getpid())
-    memory._by_file = by_file
-    found = memory.read(address, length)
-    memory.close()
-    assert isinstance(found, Missing)
-
-
-def test_half_of_a_piece_is_none(tmp_path: Path) -> None:
-    """A piece that goes over the end of what is mapped is missing, not shorter."""
-    last = next(line for line in Path("/proc/self/maps").read_bytes().splitlines() if b"[stack]" in line)
-    end = int(last.split()[0].split(b"-")[1], 16)
-    memory = _memory.Memory("buffers", os.getpid())
-    assert isinstance(memory.read(end - 8, 8), Known)
-    assert isinstance(memory.read(end - 8, 16), Missing)
 
 
 LOOKS = """

@@ -117,7 +117,7 @@ def test_a_py_spy_that_hangs_is_killed_and_the_others_are_read(fake: Fake, monke
     """A dump past its deadline is Missing timeout; no py-spy stays behind, and another process's dump succeeds."""
     monkeypatch.setattr(_pyspy, "DEADLINE_S", 2.0)
     with running(IDLE) as stuck, running(IDLE) as other:
-        calls = fake(f'case "$*" in *{stuck.pid}*) exec sleep 1000;; esac\necho "[]"')
+        calls = fake(f'case "$*" in *{stuck.pid}*) exec sleep 1000;; esac\nexec {REAL} "$@"')
         found = {sample.process: sample for sample in take(stacks.PROBE, stuck.process, other.process)}
     assert missing(found[stuck.process.key]).reason == "timeout"
     known(found[other.process.key], Stacks)

@@ -19,6 +19,11 @@ def test_a_futex_is_known_by_its_file() -> None:
     """In shared memory by device, inode and the offset in the file; elsewhere there is no such key."""
     mappings = parse_maps(LINES)
     assert [mapping.path for mapping in mappings] == ["/usr/lib/lib one.so", "/dev/zero (deleted)", ""]
+    assert [(mapping.readable, mapping.writable, mapping.shared) for mapping in mappings] == [
+        (True, False, False),
+        (True, True, True),
+        (True, True, False),
+    ]
     assert shared_key(mappings, 0x7F18) == f"00:01:42:{0x1008}"
     assert shared_key(mappings, 0x7F08) == shared_key(mappings, 0x7F35) == ""
     assert mapping_at(mappings, 0x7F30) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hangdoc.model.thread import SystemCall
-from hangdoc.procfs.syscalls import call_of, is_private_futex, is_untimed_futex_wait
+from hangdoc.procfs.syscalls import awaits, call_of, is_private_futex, is_untimed_futex_wait
 
 
 @pytest.mark.parametrize(
@@ -16,6 +16,13 @@ def test_numbers(machine: str, numbers: tuple[int, ...]) -> None:
     """The same call has another number on another machine, and means the same."""
     found = [call_of(number, machine) for number in numbers]
     assert found == ["futex", "read", "write", "wait-child", "poll", "open"]
+
+
+@pytest.mark.parametrize(("machine", "numbers"), [("x86_64", (295, 307, 43, 441)), ("aarch64", (69, 269, 202, 441))])
+def test_what_a_call_awaits(machine: str, numbers: tuple[int, ...]) -> None:
+    """Whom a call waits for and what kind of wait it is come of one table; to accept is no wait that a rule needs."""
+    assert [awaits(number, machine) for number in numbers] == ["data", "room", "connection", "epoll"]
+    assert [call_of(number, machine) for number in numbers] == ["read", "write", "other", "poll"]
 
 
 def test_unknown() -> None:

@@ -6,9 +6,9 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hangdoc_probes._image import Image
+from hangdoc.memory.image import Image, UnknownLayoutError, UnreadableError, u64
 
-LIST = b"_IO_list_all"
+LIST = "_IO_list_all"
 """Head of the list of all FILEs: exported by every glibc, a `struct _IO_FILE *`."""
 
 MOST_STREAMS = 256
@@ -31,7 +31,7 @@ class CStream:
 
 
 def c_streams(image: Image, list_address: int) -> tuple[CStream, ...]:
-    """Walk the list of FILEs; UnreadError when anything in it is not as glibc has it.
+    """Walk the list of FILEs; UnreadableError when anything in it is not as glibc has it.
 
     Covers printf, puts, C++ streams that are synchronised with stdio (the default), and everything written through
     them by libraries. It does not cover std::ios::sync_with_stdio(false).
@@ -40,14 +40,14 @@ def c_streams(image: Image, list_address: int) -> tuple[CStream, ...]:
 
 
 def _files(image: Image, list_address: int) -> Iterator[int]:
-    address = image.number(list_address)
+    address = u64(image, list_address)
     seen: set[int] = set()
     while address:
         if address in seen or len(seen) >= MOST_STREAMS:
-            raise image.refused("failed", "the list of open streams has no end")
+            raise UnreadableError("the list of open streams has no end", "")
         seen.add(address)
         yield address
-        address = image.number(address + 104)
+        address = u64(image, address + 104)
 
 
 def _stream(image: Image, address: int) -> CStream | None:
@@ -57,20 +57,20 @@ def _stream(image: Image, address: int) -> CStream | None:
     _IO_write_base 32, _IO_write_ptr 40, _IO_buf_base 56, _IO_buf_end 64, _chain 104, _fileno 112, _wide_data 160,
     _mode 192 (positive: a stream of wide characters).
     """
-    data = image.piece(address, FILE_BYTES)
+    data = image.read(address, FILE_BYTES)
     (flags,) = struct.unpack_from("<I", data, 0)
     base, pointer, _, start, end = struct.unpack_from("<5Q", data, 32)
     (fd,) = struct.unpack_from("<i", data, 112)
     (wide,) = struct.unpack_from("<Q", data, 160)
     (mode,) = struct.unpack_from("<i", data, 192)
     if flags & MAGIC_MASK != MAGIC:
-        raise image.refused("unsupported", "the open streams are not as glibc has them")
+        raise UnknownLayoutError("the open streams are not as glibc has them", "")
     if fd < 0:
         return None
-    if mode > 0 and len(set(image.numbers(wide + 24, 2))) > 1:
-        raise image.refused("unsupported", "a stream of wide characters holds text")
+    if mode > 0 and u64(image, wide + 24) != u64(image, wide + 32):
+        raise UnknownLayoutError("a stream of wide characters holds text", "")
     if base == pointer:
         return CStream(fd, start != 0, b"")
     if not (start <= base < pointer <= end) or pointer - base > MOST_PENDING_BYTES:
-        raise image.refused("failed", "a stream changed while it was read")
-    return CStream(fd, used=True, data=image.piece(base, pointer - base))
+        raise UnreadableError("a stream changed while it was read", "")
+    return CStream(fd, used=True, data=image.read(base, pointer - base))

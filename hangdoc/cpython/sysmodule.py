@@ -6,9 +6,9 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
-from hangdoc.procfs.mappings import Mapping
-from hangdoc_probes._cpython import Cpython, items, key_of
-from hangdoc_probes._image import Image, UnreadError
+from hangdoc.cpython.objects import Cpython, items, key_of, numbers
+from hangdoc.memory.image import Image, UnknownLayoutError, UnreadableError
+from hangdoc.procfs.maps import Mapping
 
 WANTED = frozenset({b"stdout", b"__stdout__", b"stderr", b"__stderr__"})
 SIGNATURE = WANTED | {b"modules", b"path", b"argv"}
@@ -28,7 +28,7 @@ class DataRanges:
     """Where objects may lie: the mappings that are readable and writable."""
 
     def __init__(self, mappings: Iterable[Mapping]) -> None:
-        data = [one for one in mappings if one.is_data]
+        data = [one for one in mappings if one.readable and one.writable]
         self._starts = [one.start for one in data]
         self._ends = [one.end for one in data]
 
@@ -53,13 +53,13 @@ def find_sys(image: Image, python: Cpython, ranges: DataRanges) -> int:
         if found is not None:
             break
     if found is None:
-        raise image.refused("unsupported", "the sys module of this python was not found")
+        raise UnknownLayoutError("the sys module of this python was not found", "")
     return found
 
 
 def names_of(image: Image, python: Cpython, mapping: int) -> dict[bytes, int] | None:
     """Return the streams of sys.__dict__; None when this is another dictionary."""
-    kind, used = image.numbers(mapping + 8, 2)
+    kind, used = numbers(image, mapping + 8, 2)
     if kind != python.dict_type or not FEWEST_NAMES <= used <= MOST_NAMES:
         return None
     found = {key_of(image, python, key): value for key, value in items(image, python, mapping)}
@@ -76,7 +76,7 @@ def _first(image: Image, python: Cpython, ranges: DataRanges, block: Sequence[in
         try:
             if names_of(image, python, pointer) is not None:
                 return pointer
-        except (UnreadError, struct.error):
+        except (UnreadableError, struct.error):
             continue  # no dictionary
     return None
 
@@ -84,7 +84,7 @@ def _first(image: Image, python: Cpython, ranges: DataRanges, block: Sequence[in
 def _block(image: Image, address: int, sizes: Iterable[int]) -> tuple[int, ...]:
     for size in sizes:
         try:
-            return image.numbers(address, size // 8)
-        except UnreadError:
+            return numbers(image, address, size // 8)
+        except UnreadableError:
             continue
     return ()

@@ -6,8 +6,8 @@ import struct
 from dataclasses import dataclass
 from typing import Literal
 
-from hangdoc_probes._cpython import MOST_PENDING_BYTES, Cpython, members, pieces, type_name
-from hangdoc_probes._image import Image
+from hangdoc.cpython.objects import MOST_PENDING_BYTES, Cpython, members, pieces, type_name
+from hangdoc.memory.image import Image, UnknownLayoutError, UnreadableError
 
 TEXT, BUFFERED, RAW = "_io.TextIOWrapper", "_io.BufferedWriter", "_io.FileIO"
 STREAMS: tuple[tuple[Literal["stdout", "stderr"], bytes, bytes], ...] = (
@@ -53,7 +53,7 @@ class _Below:
 
 
 def python_streams(image: Image, python: Cpython, names: dict[bytes, int]) -> tuple[PythonStream, ...]:
-    """Read both streams; UnreadError when one of them is not as CPython has it, or changes meanwhile.
+    """Read both streams; UnreadableError when one of them is not as CPython has it, or changes meanwhile.
 
     A stream that was replaced by an object of another type (a Tee, a logger) is named, and the original one is read:
     what the object itself keeps cannot be known. Streams over one buffer are one: its text is counted once.
@@ -75,17 +75,17 @@ def python_streams(image: Image, python: Cpython, names: dict[bytes, int]) -> tu
             elif below.fd >= 0:
                 data, marks = below.data + text.pending, below.marks + text.marks
                 one = PythonStream(stream, below.fd, data, replaced_by, marks)
-                found[text.below] = _joined(image, found.get(text.below), one, below.data)
+                found[text.below] = _joined(found.get(text.below), one, below.data)
     return tuple(found.values())
 
 
-def _joined(image: Image, before: PythonStream | None, one: PythonStream, shared: bytes) -> PythonStream:
+def _joined(before: PythonStream | None, one: PythonStream, shared: bytes) -> PythonStream:
     """Join two streams over one buffer: its text first, then what one of them still keeps."""
     if before is None or before.data == shared:
         return one
     if one.data == shared:
         return before
-    raise image.refused("unsupported", "two streams over one buffer both hold text: its order is not known")
+    raise UnknownLayoutError("two streams over one buffer both hold text: its order is not known", "")
 
 
 def _text(image: Image, python: Cpython, item: int) -> _Text | None:
@@ -97,23 +97,23 @@ def _text(image: Image, python: Cpython, item: int) -> _Text | None:
     line_buffering, write_through and finalizing are. The count is what makes a misread impossible to miss.
     """
     at = members(image, item)
-    buffer, last = at.get(b"buffer", 0), at.get(b"_finalizing", 0)
-    flags = at.get(b"line_buffering", 0), at.get(b"write_through", 0)
+    buffer, last = at.get("buffer", 0), at.get("_finalizing", 0)
+    flags = at.get("line_buffering", 0), at.get("write_through", 0)
     if not 32 <= buffer < min(flags) <= max(flags) < last < 512:
-        raise image.refused("unsupported", "text streams of this python are not as they are known")
+        raise UnknownLayoutError("text streams of this python are not as they are known", "")
     after = (last + 8) & ~7
-    data = image.piece(item, after + 48)
+    data = image.read(item, after + 48)
     ok, detached, chunk_bytes, below = struct.unpack_from("<iiqQ", data, buffer - 16)
     pending, count = struct.unpack_from("<Qq", data, after + 32)
     if ok not in {0, 1} or detached not in {0, 1} or any(data[flag] > 1 for flag in flags):
-        raise image.refused("unsupported", "text streams of this python are not as they are known")
+        raise UnknownLayoutError("text streams of this python are not as they are known", "")
     if not ok or detached or not below:
         return None
     if not (0 < chunk_bytes <= LARGEST_BUFFER_BYTES and 0 <= count <= MOST_PENDING_BYTES):
-        raise image.refused("unsupported", "text streams of this python are not as they are known")
+        raise UnknownLayoutError("text streams of this python are not as they are known", "")
     kept = pieces(image, python, pending) if pending else b""
     if len(kept) != count:
-        raise image.refused("failed", "a stream changed while it was read")
+        raise UnreadableError("a stream changed while it was read", "")
     return _Text(kept, below, (pending, count))
 
 
@@ -133,10 +133,10 @@ def _buffered(image: Image, item: int) -> _Below | None:
     buffer_mask. What is not written lies from write_pos to write_end, which is -1 when there is nothing.
     """
     at = members(image, item)
-    raw_at = at.get(b"raw", 0)
-    if raw_at < 16 or at.get(b"_finalizing") != raw_at + 24:
-        raise image.refused("unsupported", "buffers of this python are not as they are known")
-    data = image.piece(item, raw_at + 120)
+    raw_at = at.get("raw", 0)
+    if raw_at < 16 or at.get("_finalizing") != raw_at + 24:
+        raise UnknownLayoutError("buffers of this python are not as they are known", "")
+    data = image.read(item, raw_at + 120)
     raw, ok, detached, _, writable = struct.unpack_from("<Q4i", data, raw_at)
     position_at = raw_at + 32
     absolute, buffer, position, _, read_end, start, end = struct.unpack_from("<qQ5q", data, position_at)
@@ -145,18 +145,18 @@ def _buffered(image: Image, item: int) -> _Below | None:
         return None
     as_known = (ok, detached, writable) == (1, 0, 1) and 0 < size <= LARGEST_BUFFER_BYTES and mask in {0, size - 1}
     if not as_known or absolute < -1 or read_end < -1 or end < -1 or not 0 <= position <= size:
-        raise image.refused("unsupported", "buffers of this python are not as they are known")
+        raise UnknownLayoutError("buffers of this python are not as they are known", "")
     if type_name(image, raw) != RAW:
         return None
     if not (end == -1 or 0 <= start <= end <= size):
-        raise image.refused("failed", "a stream changed while it was read")
-    data = image.piece(buffer + start, end - start) if end > start else b""
+        raise UnreadableError("a stream changed while it was read", "")
+    data = image.read(buffer + start, end - start) if end > start else b""
     return _Below(_descriptor(image, raw), data, (absolute, position, start, end))
 
 
 def _descriptor(image: Image, item: int) -> int:
     """Return the descriptor of a FileIO (fileio in Modules/_io/fileio.c: fd, an int, is its first field)."""
-    (number,) = struct.unpack("<i", image.piece(item + 16, 4))
+    (number,) = struct.unpack("<i", image.read(item + 16, 4))
     if not -1 <= number < LARGEST_FD:
-        raise image.refused("unsupported", "files of this python are not as they are known")
+        raise UnknownLayoutError("files of this python are not as they are known", "")
     return int(number)
