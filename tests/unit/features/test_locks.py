@@ -12,8 +12,8 @@ def mutex(tid: int, owner: int | None, address: int = 64) -> Locks:
     return Locks((wait,), Known(None), Known(()))
 
 
-def gil(holder: int, switches: int) -> Locks:
-    return Locks((), Known(Gil(holder, True, switches, (2, 3))), Known(()))
+def gil(holder: int, switches: int, waiting: tuple[int, ...] = (2, 3)) -> Locks:
+    return Locks((), Known(Gil(holder, True, switches, waiting)), Known(()))
 
 
 def test_a_wait_that_changed_is_no_edge() -> None:
@@ -40,3 +40,13 @@ def test_starvation_counts_from_the_first_reading_without_a_switch() -> None:
     assert gil_starvation(9, readings[:2]) is None
     assert gil_starvation(9, readings[:1]) is None
     assert gil_starvation(9, []) is None
+
+
+def test_who_waits_for_the_interpreter_lock_is_not_always_asleep() -> None:
+    """Somebody who waited once and cannot have got it since still waits; who came last has not waited yet."""
+    second = 10**9
+    asked, awake = gil(1, 7), gil(1, 7, ())
+    assert gil_starvation(9, [(0, awake), (second, asked), (3 * second, awake)]) == Starvation(9, 1, 2, 2.0)
+    assert gil_starvation(9, [(0, awake), (second, awake), (3 * second, asked)]) is None
+    assert [(edge.from_tid, edge.weak) for edge in lock_edges({9: (asked, awake)})] == [(2, False), (3, False)]
+    assert lock_edges({9: (gil(1, 6), awake)}) == ()
