@@ -53,6 +53,15 @@ SICK = {
     "blocked-fifo@0.5.8": Truth("blocked", "weight-load", ("tp", 0)),
     "slow-sleep@0.5.8": Truth("slow-start", "weight-load", ("tp", 0)),
 }
+LAUNCHER_WAITS = {("launcher", "scheduler 0", "pipe")}
+RANK_0_WAITS = {("scheduler 0", "scheduler 1", "barrier")}
+WAITS = {
+    "busy-init": LAUNCHER_WAITS,
+    "slow-sleep": LAUNCHER_WAITS,
+    "absent-barrier": LAUNCHER_WAITS | RANK_0_WAITS,
+    "absent-allreduce": LAUNCHER_WAITS | RANK_0_WAITS,
+    "absent-warmup": RANK_0_WAITS,
+}
 IDLE = Truth("healthy", "ready")
 SERVING = Truth("healthy", "serving")
 
@@ -138,19 +147,31 @@ def twin(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
         (Path(keep) / f"{stem}.expect.toml").write_text(expectation(replayed(trace)))
 
 
-def examine(launch: Launch, pid: int, truth: Truth, trace: Path) -> None:
+def edges(document: dict[str, object]) -> set[tuple[str, str, str]]:
+    """Return who waits for whom through what, by role and rank."""
+    processes, waits = document["processes"], document["waits"]
+    assert isinstance(processes, list)
+    assert isinstance(waits, list)
+    names = {one["pid"]: " ".join([one["role"], *map(str, one["rank"].values())]) for one in processes}
+    return {(names.get(wait["from"]["pid"], ""), names.get(wait["to"]["pid"], ""), wait["through"]) for wait in waits}
+
+
+def examine(launch: Launch, pid: int, truth: Truth, trace: Path) -> dict[str, object]:
     before = launch.members()
     document, code = watch(pid, trace)
     check(document, truth)
     assert code == CODES[truth.verdict]
     check_undisturbed(launch, before)
     check_twin(document, trace)
+    return document
 
 
 @on(*SICK)
 def test_sick(launch: Launch, request: pytest.FixtureRequest, twin: Path) -> None:
-    """An ill launch gets its verdict, its phase and its culprit, and stays as it was."""
-    examine(launch, launch.pid, SICK[request.node.callspec.params["started"]], twin)
+    """An ill launch gets its verdict, its phase, its culprit and who waits for whom, and stays as it was."""
+    case = request.node.callspec.params["started"]
+    document = examine(launch, launch.pid, SICK[case], twin)
+    assert WAITS.get(case, set()) <= edges(document)
 
 
 def importing(document: dict[str, object]) -> None:
