@@ -11,6 +11,7 @@ from hangdoc.features.features import Features, Member, features, mover_keys
 from hangdoc.features.index import Index
 from hangdoc.features.lacking import missing_readings
 from hangdoc.features.launch_waits import latest_edges
+from hangdoc.features.links import looked_twice
 from hangdoc.features.outputs import OutputFile
 from hangdoc.features.slices import EQUAL_SLICES, steady_window
 from hangdoc.model.diagnosis import (
@@ -105,10 +106,15 @@ def settled(trace: Trace) -> bool:
 
 
 def _stays_blind(trace: Trace, diagnosis: Diagnosis) -> bool:
-    """Tell whether the stacks of every process that has to move are refused, or there are none to be had."""
-    movers = {key.pid for key in mover_keys(trace.snapshots[-1].processes)}
-    refused = {lack.pid for lack in diagnosis.missing if lack.probe == "stacks" and lack.reason in _FOR_GOOD}
-    return bool(movers) and movers <= refused
+    """Tell whether the stacks of every process that has to move are refused, or there are none to be had.
+
+    Whom a process waits for can be told without its stacks, from two looks: these are waited for.
+    """
+    movers = mover_keys(trace.snapshots[-1].processes)
+    refused = {(lack.probe, lack.pid) for lack in diagnosis.missing if lack.reason in _FOR_GOOD}
+    return bool(movers) and all(
+        ("stacks", key.pid) in refused and (("links", key.pid) in refused or looked_twice(trace, key)) for key in movers
+    )
 
 
 _FOR_GOOD = frozenset({"denied", "not-installed", "unsupported"})

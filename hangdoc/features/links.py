@@ -9,6 +9,7 @@ from hangdoc.features.index import Index, Window
 from hangdoc.model.link import Link, LinkEnd, Links
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Known, Missing, Reading
+from hangdoc.trace.records import Trace
 
 PROBE = "links"
 
@@ -29,6 +30,14 @@ def recent_links(index: Index, process: ProcessKey, window: Window) -> Reading[t
     return (
         newest.unread if newest.unread is not None else Known(tuple(read for _, read in thorough)[-STANDING_READINGS:])
     )
+
+
+def looked_twice(trace: Trace, process: ProcessKey) -> bool:
+    """Tell whether the waits of a process were read as often as it takes, or are not read at all in this trace."""
+    index = Index(trace)
+    whole = Window(0, len(trace.snapshots), 0, 0)
+    thorough = [reading for _, reading in index.known(PROBE, process, Links, whole) if reading.thorough]
+    return len(thorough) >= STANDING_READINGS or not index.was_taken(PROBE)
 
 
 def standing(readings: Sequence[Links]) -> Reading[tuple[Link, ...]]:
