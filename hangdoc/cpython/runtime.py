@@ -10,7 +10,7 @@ from hangdoc.cpython.layouts import LAYOUTS, THREAD_NEXT, Layout
 from hangdoc.glibc.descriptor import tid_of
 from hangdoc.glibc.locks import Crew
 from hangdoc.memory.elf import Exports, Symbol, exports, loaded, symbol
-from hangdoc.memory.image import Image, UnknownLayoutError, UnreadableError, u32, u64
+from hangdoc.memory.image import Image, UnknownLayoutError, UnreadableError, u32, u64, words
 
 MOST_INTERPRETERS, MOST_THREADS = 64, 20_000
 """Bounds on lists that the target may have made endless; arbitrary."""
@@ -104,10 +104,10 @@ def python_threads(image: Image, runtime: Runtime, crew: Crew) -> tuple[PythonTh
     """List the threads of all interpreters that are alive; one that is just being made or ended may be left out."""
     layout = runtime.layout
     states = [
-        data for interpreter in _interpreters(image, runtime) for data in _states(image, interpreter + layout.threads)
+        state for interpreter in _interpreters(image, runtime) for state in _states(image, interpreter + layout.threads)
     ]
-    threads = [_numbers(image, data, layout, crew) for data in states]
-    frames = [_at(data, layout.to_frame[0]) for data in states]
+    threads = [_numbers(image, state, layout, crew) for state in states]
+    frames = [state[layout.to_frame[0] // 8] for state in states]
     for offset in layout.to_frame[1:]:
         read = image.read_many([(address + offset, 8) for address in frames])
         frames = [int.from_bytes(data or b"", "little") for data in read]
@@ -133,16 +133,16 @@ def _interpreters(image: Image, runtime: Runtime) -> Iterator[int]:
         place = address + runtime.layout.next_interpreter
 
 
-def _states(image: Image, place: int) -> Iterator[bytes]:
-    """Yield the PyThreadStates of a list; it changes while it is read, so that it may break off or lead back."""
+def _states(image: Image, place: int) -> Iterator[tuple[int, ...]]:
+    """Yield the PyThreadStates of a list, in words; it changes while it is read, so that it may break off or lead back."""
     seen: set[int] = set()
     try:
         address = u64(image, place)
         while address and address not in seen and len(seen) < MOST_THREADS:
             seen.add(address)
-            data = image.read(address, STATE_BYTES)
-            yield data
-            address = _at(data, THREAD_NEXT)
+            state = words(image.read(address, STATE_BYTES))
+            yield state
+            address = state[THREAD_NEXT // 8]
     except UnreadableError:
         return
 
@@ -151,12 +151,8 @@ STATE_BYTES = 192
 """Up to the end of thread_id and native_thread_id."""
 
 
-def _numbers(image: Image, state: bytes, layout: Layout, crew: Crew) -> tuple[int | None, int]:
-    ident = _at(state, layout.thread)
+def _numbers(image: Image, state: tuple[int, ...], layout: Layout, crew: Crew) -> tuple[int | None, int]:
+    ident = state[layout.thread // 8]
     if layout.native:
-        return _at(state, layout.native), ident
+        return state[layout.native // 8], ident
     return tid_of(image, ident, crew.machine), ident
-
-
-def _at(data: bytes, offset: int) -> int:
-    return int.from_bytes(data[offset : offset + 8], "little")
