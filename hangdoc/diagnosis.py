@@ -69,6 +69,9 @@ def diagnose(trace: Trace, kind: TargetKind = "live") -> Diagnosis:
     )
 
 
+UNSURE = "; not for certain: it looks the same when nothing is wrong"
+"""How the detail of a weak wait ends."""
+
 MOST_WAITS = 50
 """Waits that the document lists. Arbitrary: eight ranks and their helpers have fewer that say something."""
 
@@ -88,7 +91,7 @@ def _waits(seen: Features, ranked: list[Weighed]) -> tuple[Wait, ...]:
 
 
 def _wait(edge: Edge) -> Wait:
-    unsure = "; not for certain: it looks the same when nothing is wrong" if edge.weak else ""
+    unsure = UNSURE if edge.weak else ""
     return Wait(
         from_=WaitEnd(pid=edge.from_pid, tid=edge.from_tid),
         to=WaitEnd(pid=edge.to_pid, tid=edge.to_tid),

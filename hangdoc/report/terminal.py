@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from hangdoc.diagnosis import UNSURE
 from hangdoc.model.diagnosis import Culprit, Diagnosis, Finding, GpuState, Output, ProcessState, Wait, WaitEnd
 from hangdoc.report.document import timestamp
 from hangdoc.report.lacks import Lack, grouped
@@ -110,7 +111,11 @@ def _finding(finding: Finding, reasons: Sequence[str]) -> RenderableType:
 
 def _waits(diagnosis: Diagnosis) -> list[RenderableType]:
     names = {one.pid: rank_text(one.role, one.rank) for one in diagnosis.processes}
-    return [_wait(one, names) for one in diagnosis.waits]
+    sure = [wait for wait in diagnosis.waits if not wait.detail.endswith(UNSURE)]
+    rows = [_wait(one, names) for one in sure]
+    if left := len(diagnosis.waits) - len(sure):
+        rows.append(bullet("~", f"{left} more that look the same when nothing is wrong (see --json)", "dim"))
+    return rows
 
 
 def _wait(wait: Wait, names: Mapping[int, str]) -> RenderableType:
