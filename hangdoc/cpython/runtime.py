@@ -134,7 +134,7 @@ def _interpreters(image: Image, runtime: Runtime) -> Iterator[int]:
 
 
 def _states(image: Image, place: int) -> Iterator[tuple[int, ...]]:
-    """Yield the PyThreadStates of a list, in words; it changes while it is read, so that it may break off or lead back."""
+    """Yield the PyThreadStates of a list, in words; it changes meanwhile, so that it may break off or lead back."""
     seen: set[int] = set()
     try:
         address = u64(image, place)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Self
 
-
 _ASK_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
