@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import statistics
 import subprocess
@@ -68,12 +69,21 @@ def loop_for_ever() -> None:
         turns -= 1
 
 
+def start_rank(number: int) -> subprocess.Popen[str]:
+    """Start a target under the title of one of SGLang's schedulers: of such a launch a verdict is due after 5 s."""
+    return subprocess.Popen(
+        [f"sglang::scheduler_TP{number}", __file__, "--target", str(THREADS)],
+        executable=sys.executable,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},  # by this title Python does not find its packages
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
 def launcher() -> None:
     """Be the launch: start the targets, make the first one ill when told so, end them with the input."""
-    command = [sys.executable, __file__, "--target", str(THREADS)]
-    children = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(PROCESSES)
-    ]
+    children = [start_rank(number) for number in range(PROCESSES)]
     for child in children:
         assert child.stdout is not None
         child.stdout.readline()

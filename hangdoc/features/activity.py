@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from hangdoc.features.dumps import ThreadHistory
 from hangdoc.features.features import Member
 from hangdoc.features.motion import WAKE_BYTES, Flow, ThreadMotion
 from hangdoc.model.reading import Known, Missing, Reading
@@ -85,7 +84,7 @@ def own_threads(member: Member) -> Reading[tuple[ThreadMotion, ...]]:
         return clocks
     tids = {member.key.pid}
     if isinstance(member.dumps, Known):
-        tids |= {tid for tid, seen in member.dumps.value.threads.items() if not is_helper(seen)}
+        tids |= {tid for tid, seen in member.dumps.value.threads.items() if not seen.is_helper}
         tids |= _native_at_work(clocks.value, set(member.dumps.value.threads))
     found = tuple(clocks.value[tid] for tid in sorted(tids) if tid in clocks.value)
     return Known(found) if found else Missing("cpu", "gone", "none of its Python threads has a clock")
@@ -102,11 +101,6 @@ def _native_at_work(clocks: dict[int, ThreadMotion], python: set[int]) -> set[in
         for tid, thread in clocks.items()
         if tid not in python and not thread.is_still and not thread.name.startswith(NATIVE_POLLERS)
     }
-
-
-def is_helper(thread: ThreadHistory) -> bool:
-    """Tell whether a thread exists to wait: in every dump it sat in a helper's frame."""
-    return thread.always_does("helper")
 
 
 @dataclass(frozen=True)
@@ -136,7 +130,7 @@ def waiting(member: Member, tid: int) -> Reading[Waiting | None]:
     """Return the system call in which a thread sat in every reading of the window; None when it moved or ran."""
     if isinstance(member.waits, Missing):
         return member.waits
-    seen = [(waits.machine, thread) for waits in member.waits.value for thread in waits.threads if thread.tid == tid]
+    seen = member.waits_of.get(tid)
     if not seen:
         return Missing("futex", "not-taken", f"thread {tid} was not read in this window")
     calls: list[SystemCall | None] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from hangdoc.features.frames import Meaning, read_stack
 from hangdoc.features.index import Index, Window
@@ -43,6 +44,11 @@ class ThreadHistory:
         """The innermost frame of the newest view."""
         return self.last.stack[0] if self.last.stack else None
 
+    @cached_property
+    def is_helper(self) -> bool:
+        """Whether the thread exists to wait: in every dump it sat in a helper's frame."""
+        return self.always_does("helper")
+
     def always_does(self, *activities: str) -> bool:
         """Tell whether every view shows one of these activities in some frame."""
         return all(any(activity in activities for activity in view.meaning.activities) for view in self.views)
@@ -75,10 +81,14 @@ def dumps(index: Index, process: ProcessKey, window: Window, stacks: Sequence[St
     if not readings:
         return index.missing("stacks", process, window)
     views: dict[int, list[ThreadView]] = {}
+    meanings: dict[int, Meaning] = {}
     for _, reading in readings:
         for thread in reading.threads:
             stack = stacks[thread.stack]
-            view = ThreadView(thread.tid, thread.name, thread.active, thread.owns_gil, stack, read_stack(stack, engine))
+            if thread.stack not in meanings:
+                meanings[thread.stack] = read_stack(stack, engine)
+            meaning = meanings[thread.stack]
+            view = ThreadView(thread.tid, thread.name, thread.active, thread.owns_gil, stack, meaning)
             views.setdefault(thread.tid, []).append(view)
     alive = {thread.tid for thread in readings[-1][1].threads}
     histories = {tid: ThreadHistory(tid, _whole(seen)) for tid, seen in sorted(views.items()) if tid in alive}

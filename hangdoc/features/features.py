@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from hangdoc.features.dumps import Dumps, ThreadHistory, dumps
 from hangdoc.features.index import Index, Window
@@ -18,7 +19,7 @@ from hangdoc.model.link import Links
 from hangdoc.model.log import Phase
 from hangdoc.model.process import Launch, Process, ProcessKey
 from hangdoc.model.reading import Known, Missing, Reading
-from hangdoc.model.thread import CpuUse, Waits
+from hangdoc.model.thread import CpuUse, ThreadWait, Waits
 from hangdoc.trace.records import Trace
 
 
@@ -45,6 +46,15 @@ class Member:
     def key(self) -> ProcessKey:
         """Its identity."""
         return self.process.key
+
+    @cached_property
+    def waits_of(self) -> dict[int, list[tuple[str, ThreadWait]]]:
+        """Its waits by thread, oldest first, each with the machine of its numbers; empty when they are missing."""
+        found: dict[int, list[tuple[str, ThreadWait]]] = {}
+        for waits in self.waits.value if isinstance(self.waits, Known) else ():
+            for thread in waits.threads:
+                found.setdefault(thread.tid, []).append((waits.machine, thread))
+        return found
 
     @property
     def main(self) -> Reading[ThreadHistory]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from hangdoc.features.activity import is_helper, waiting
+from hangdoc.features.activity import waiting
 from hangdoc.features.edges import Edge
 from hangdoc.features.features import Features, Member
 from hangdoc.features.links import STANDING_READINGS, link_edges, order, standing
@@ -105,7 +105,7 @@ def worker_tids(member: Member) -> frozenset[int]:
     """
     if isinstance(member.dumps, Missing):
         return frozenset({member.key.pid})
-    working = {tid for tid, seen in member.dumps.value.threads.items() if not is_helper(seen)}
+    working = {tid for tid, seen in member.dumps.value.threads.items() if not seen.is_helper}
     return frozenset(working | {member.key.pid})
 
 

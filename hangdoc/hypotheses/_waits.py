@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Outcome, Present, Sign, Unread
-from hangdoc.features.activity import Waiting, is_helper, waiting
+from hangdoc.features.activity import Waiting, waiting
 from hangdoc.features.dumps import ThreadHistory
 from hangdoc.features.features import Features, Member
 from hangdoc.hypotheses import _signs as signs
@@ -15,7 +15,7 @@ def worker_threads(member: Member) -> Reading[tuple[ThreadHistory, ...]]:
     """Return the Python threads that are not helpers: the main thread first."""
     if isinstance(member.dumps, Missing):
         return member.dumps
-    found = [thread for thread in member.dumps.value.threads.values() if not is_helper(thread)]
+    found = [thread for thread in member.dumps.value.threads.values() if not thread.is_helper]
     return Known(tuple(sorted(found, key=lambda thread: (thread.tid != member.key.pid, thread.tid))))
 
 

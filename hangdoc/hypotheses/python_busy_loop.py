@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Sign, Unread
-from hangdoc.features.activity import SPIN_DEMAND_RATIO, is_helper
+from hangdoc.features.activity import SPIN_DEMAND_RATIO
 from hangdoc.features.dumps import ThreadHistory
 from hangdoc.features.features import Member
 from hangdoc.features.frames import is_file
@@ -35,7 +35,7 @@ def spinning_thread(member: Member) -> Reading[ThreadHistory | None]:
     burning = [
         (clocks.value[tid].demand_ratio, -tid, seen)
         for tid, seen in member.dumps.value.threads.items()
-        if tid in clocks.value and clocks.value[tid].demand_ratio >= SPIN_DEMAND_RATIO and not is_helper(seen)
+        if tid in clocks.value and clocks.value[tid].demand_ratio >= SPIN_DEMAND_RATIO and not seen.is_helper
     ]
     return Known(max(burning, key=lambda one: one[:2])[2] if burning else None)
 

@@ -88,9 +88,9 @@ class FrameRule:
     innermost: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Engine:
-    """One engine's tables.
+    """One engine's tables; equal by identity only, because they are asked for with every frame.
 
     launchers: patterns of a launcher's command line (argv joined by blanks); distribution: the package whose
     dist-info names the version; frames: rules of this engine, tried before the common ones of features.
