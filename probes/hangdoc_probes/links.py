@@ -125,7 +125,7 @@ class LinksSession:
         """Return the totals of the connections known of a process; without any there is nothing to ask for."""
         known = self._connections.get(key)
         if known is None:
-            return Missing(NAME, "not-taken", "its descriptors were not read yet")
+            return self._flows(key)  # it was not there, or not reached, in the last thorough round
         if not known:
             return Known(())
         totals = self._around.neighbours.totals(key.pid)
