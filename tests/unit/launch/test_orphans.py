@@ -86,6 +86,17 @@ def test_orphans_stay_out_of_the_launch_that_still_lives(stage: Stage) -> None:
     assert not pids(second.pid) & left(first)
 
 
+def test_an_orphan_stays_out_of_the_next_launch_of_its_script(stage: Stage) -> None:
+    """A script that starts the launch again: what the first one left is older, whatever both inherited."""
+    first_command, second_command = shlex.join(stage.server("a")), shlex.join(stage.server("b"))
+    stage.script(f"exec 9< <(sleep 1000)\n{first_command}\n{second_command} &\nwait\n")
+    first = stage.wait_for("a")
+    stage.end(first.pid)
+    second = stage.wait_for("b")
+    assert left(first).isdisjoint(pids(second.pid))
+    assert left(first) <= pids(next(iter(left(first))))
+
+
 def test_orphans_that_cannot_be_told_apart_are_not_joined(stage: Stage) -> None:
     """Two schedulers of rank 0 in one process group, no pipes: every process stands alone."""
     first, second = run_two(stage, children=(TP2, TP2))
