@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import get_args
 
 from hangdoc.features.dumps import Dumps
 from hangdoc.features.outputs import LogState
 from hangdoc.model.log import Phase
 from hangdoc.model.reading import Known, Missing, Reading
 
-ORDER: tuple[Phase, ...] = (
-    "launch",
-    "rendezvous",
-    "weight-load",
-    "memory-pool",
-    "jit-compile",
-    "graph-capture",
-    "warmup",
-    "ready",
-    "serving",
-    "shutdown",
-)
-"""Least advanced first."""
+ORDER: tuple[Phase, ...] = get_args(Phase)[:-1]
+"""Least advanced first, as the model lists them; without "unknown"."""
 
 STARTING: frozenset[Phase] = frozenset(ORDER[: ORDER.index("ready")])
 

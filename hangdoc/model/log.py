@@ -19,6 +19,7 @@ Phase: TypeAlias = Literal[
     "shutdown",
     "unknown",
 ]
+"""Least advanced first; "unknown" last."""
 
 LogEventKind: TypeAlias = Literal["milestone", "crash", "watchdog", "batch", "progress"]
 
