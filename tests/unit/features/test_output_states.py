@@ -44,8 +44,8 @@ def observed(printer: Printer) -> Trace:
 def diagnosed(code: str, folder: Path, *, old: bool = False) -> tuple[Trace, Diagnosis]:
     with printing([sys.executable, "-c", program(code)], folder) as printer:
         if old:
-            for fd in (1, 2):
-                _age(folder / f"{fd}")
+            for path in filter(Path.is_file, folder.iterdir()):
+                _age(path)
         trace = observed(printer)
     return trace, diagnose(trace)
 
