@@ -130,7 +130,7 @@ def test_other_user() -> None:
     denied = {lack["probe"] for lack in document["missing"] if lack["reason"] == "denied"}
     assert {"stacks", "futex"} <= denied
     assert all(lack["remedy"] for lack in document["missing"] if lack["reason"] == "denied")
-    assert document["processes"][0]["demand_ratio"] > 0.5
+    assert max(process["demand_ratio"] for process in document["processes"]) > 0.5
 
 
 @pytest.mark.needs("tail")
@@ -164,7 +164,7 @@ def test_no_py_spy(bare_python: tuple[str, dict[str, str]]) -> None:
     lacks = [lack for lack in document["missing"] if lack["probe"] == "stacks"]
     assert {lack["reason"] for lack in lacks} == {"not-installed"}
     assert all("py-spy" in lack["detail"] + lack["remedy"] for lack in lacks)
-    assert document["processes"][0]["demand_ratio"] > 0.5
+    assert max(process["demand_ratio"] for process in document["processes"]) > 0.5
 
 
 def test_py_spy_that_hangs(bare_python: tuple[str, dict[str, str]]) -> None:
