@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from hangdoc.features.dumps import Dumps, ThreadHistory, dumps
+from hangdoc.features.gpu import gpu_memory_moved
 from hangdoc.features.index import Index, Window
 from hangdoc.features.links import recent_links
 from hangdoc.features.locks import TimedLocks, recent_locks
@@ -79,6 +80,8 @@ class Departure:
 class Features:
     """A window of a trace, read. members: alive at its end, sorted by key; steady: its slices are of one kind.
 
+    gpu_moved_bytes: by how much the memory in use on all GPUs changed, either way.
+
     Equal by identity only, so that what is drawn from it can be kept.
     """
 
@@ -90,6 +93,7 @@ class Features:
     log: Reading[LogState]
     outputs: tuple[OutputFile, ...]
     gpus: Reading[Gpus]
+    gpu_moved_bytes: Reading[int]
     phase: Phase
     steady: bool
 
@@ -143,6 +147,7 @@ def features(trace: Trace, engine: Engine, window: Window, *, steady: bool) -> F
         log=log,
         outputs=outputs(index, last.processes, window, last.wall_ns - last.at_ns),
         gpus=Known(gpus[-1][1]) if gpus else index.missing("gpu", None, window),
+        gpu_moved_bytes=gpu_memory_moved(index, window),
         phase="unknown",
         steady=steady,
     )

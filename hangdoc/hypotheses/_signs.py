@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hangdoc.criteria import Absent, Case, Outcome, Present, Sign, Unread
-from hangdoc.features.activity import SPIN_DEMAND_RATIO, Activity, activity, work
+from hangdoc.features.activity import NOISE_RSS_BYTES, SPIN_DEMAND_RATIO, Activity, activity, work
 from hangdoc.features.dumps import ThreadHistory
 from hangdoc.features.features import Departure, Features, Member, is_tracker
 from hangdoc.features.frames import is_file
@@ -13,7 +13,7 @@ from hangdoc.features.patience import PATIENCE_S
 from hangdoc.features.phases import STARTING
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.process import Process
-from hangdoc.model.reading import Missing
+from hangdoc.model.reading import Known, Missing
 from hangdoc.model.stack import Frame
 
 
@@ -125,7 +125,7 @@ def nothing_progresses(case: Case) -> Outcome:
             unread = Unread.of(member.flow.value.io_bytes, f"reads and writes of {name_of(member.process)}")
         if isinstance(member.flow.value.tcp_bytes, Missing):
             unread = Unread.of(member.flow.value.tcp_bytes, f"TCP bytes of {name_of(member.process)}")
-    for outcome in (_log_moves(features), _child_at_work(features)):
+    for outcome in (_log_moves(features), _child_at_work(features), _gpu_memory_moves(features)):
         if isinstance(outcome, Absent):
             return outcome
         unread = unread or outcome
@@ -172,6 +172,15 @@ def _log_moves(features: Features) -> Absent | None:
     fresh = [event for event in features.log.value.fresh if event.kind in {"milestone", "batch", "progress"}]
     if fresh:
         return Absent(f"its log went on: {fresh[-1].text}")
+    return None
+
+
+def _gpu_memory_moves(features: Features) -> Absent | None:
+    """Memory on the GPUs grows while weights arrive there, whatever the processes themselves show."""
+    uses = any(isinstance(member.has_gpu, Known) and member.has_gpu.value for member in features.movers)
+    moved = features.gpu_moved_bytes
+    if uses and isinstance(moved, Known) and moved.value > NOISE_RSS_BYTES:
+        return Absent(f"the memory in use on its GPUs changed by {moved.value / 2**20:,.1f} MiB")
     return None
 
 
