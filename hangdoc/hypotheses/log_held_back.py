@@ -57,6 +57,6 @@ HYPOTHESIS = Hypothesis(
     supporting=(_log_is_behind, _text_is_in_the_process),
     excluding=(idle_poll.still_starting, signs.nobody_died),
     headline="The server is further than its log says: the text is held back in a buffer.",
-    action="Start the server with PYTHONUNBUFFERED=1, or without the pipe that buffers its output.",
+    action="Start the server with PYTHONUNBUFFERED=1. Opening /proc/PID/fd/1 proves nothing: it is the file once more.",
     playbook="log-held-back",
 )

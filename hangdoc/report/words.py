@@ -15,7 +15,7 @@ GRADE_WORDS: dict[Grade, str] = {
 
 OUTPUT_WORDS: dict[OutputState, str] = {
     "flushed": "everything written has arrived",
-    "held-back": "text is held back in a buffer of the process",
+    "held-back": "text is held back in a buffer of the process; opening /proc/PID/fd shows none of it",
     "nothing-written": "nothing was written yet",
     "pipe-full": "the pipe is full: the writer waits until somebody reads",
     "unknown": "cannot be told",

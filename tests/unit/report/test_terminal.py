@@ -78,8 +78,8 @@ def test_outputs() -> None:
     """An output says what is held back, since when it is silent, and the last text that did not arrive."""
     text = " ".join(rendered(FULL).split())
     assert (
-        "held back in a buffer of the process, silent for 14 min; 62 bytes still in the process; its last lines: "
-        in text
+        "held back in a buffer of the process; opening /proc/PID/fd shows none of it, silent for 14 min;"
+        " 62 bytes still in the process; its last lines: " in text
     )
     assert "KV cache" in text
 
