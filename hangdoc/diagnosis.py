@@ -223,7 +223,7 @@ def _output_state(output: OutputFile) -> OutputState:
     """Return where the text is. A file has everything only if the process's own buffers were seen to be empty."""
     file = output.file
     found = output.hidden.value if isinstance(output.hidden, Known) else None
-    if isinstance(file.pipe, Known) and file.pipe.value.queued_bytes >= file.pipe.value.capacity_bytes:
+    if isinstance(file.pipe, Known) and file.pipe.value.is_full:
         return "pipe-full"
     if found is not None and found.size_bytes:
         return "held-back"

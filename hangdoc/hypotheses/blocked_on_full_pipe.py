@@ -25,8 +25,7 @@ def _pipe_is_full(case: Case) -> Outcome:
                 return Unread.of(output.file.pipe, f"fill of descriptor {number}")
             fill = output.file.pipe.value
             sentence = f"descriptor {number} is a pipe with {fill.queued_bytes:,} of {fill.capacity_bytes:,} bytes"
-            # A pipe accepts a write of up to a page only whole, so that less than a page may stay free.
-            return Present(sentence) if fill.queued_bytes > fill.capacity_bytes - _PAGE_BYTES else Absent(sentence)
+            return Present(sentence) if fill.is_full else Absent(sentence)
     return Absent(f"descriptor {number} is not its standard output or error")
 
 
@@ -60,10 +59,6 @@ def _reader(case: Case) -> str:
     if readers:
         return f"its reading end is open in {', '.join(readers)}"
     return "who has its reading end open is not known" if unread else "no other member has its reading end open"
-
-
-_PAGE_BYTES = 4096
-"""PIPE_BUF on Linux (limits.h): a write of up to this many bytes is atomic."""
 
 
 def _culprits(case: Case) -> tuple[Culprit, ...]:

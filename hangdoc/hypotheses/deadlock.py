@@ -135,9 +135,9 @@ def _someone_else(case: Case, member: Member, inside: set[Thread]) -> Unread | N
 def _culprits(case: Case) -> tuple[Culprit, ...]:
     passive = standing_graph(case.features).passive
     threads = sorted({starts_at(edge) for edge in _circle(case)})
-    return tuple(
-        culprit_at(case.features, thread, "waits in the circle") for thread in threads if thread[0] not in passive
-    )
+    # A launcher is named only when nobody else is in the circle: then its own threads are.
+    named = [thread for thread in threads if thread[0] not in passive] or threads
+    return tuple(culprit_at(case.features, thread, "waits in the circle") for thread in named)
 
 
 def _waits(case: Case) -> tuple[Wait, ...]:

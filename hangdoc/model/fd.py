@@ -11,11 +11,20 @@ from hangdoc.model.reading import Reading
 FdKind: TypeAlias = Literal["file", "pipe", "tty", "socket", "null", "anon", "other"]
 
 
+PIPE_BUF_BYTES = 4096
+"""A write of up to this many bytes into a pipe is atomic on Linux (PIPE_BUF in include/uapi/linux/limits.h)."""
+
+
 class PipeFill(Struct, frozen=True, array_like=True):
     """Bytes queued in a pipe (FIONREAD) and its capacity (F_GETPIPE_SZ)."""
 
     queued_bytes: int
     capacity_bytes: int
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a write may wait: one of up to PIPE_BUF bytes goes in whole or not, so that less may stay free."""
+        return self.queued_bytes > self.capacity_bytes - PIPE_BUF_BYTES
 
 
 class OpenFile(Struct, frozen=True, kw_only=True):

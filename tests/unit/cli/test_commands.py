@@ -119,6 +119,32 @@ def test_ctrl_c_reports_what_is_known(tmp_path: Path) -> None:
     assert json.loads(run("replay", str(trace), "--json").out)["verdict"] == document["verdict"]
 
 
+CROSSWISE = """
+import threading
+first, second, met = threading.Lock(), threading.Lock(), threading.Barrier(3)
+def hold(own, other):
+    with own:
+        met.wait()
+        with other:
+            pass
+threads = [threading.Thread(target=hold, args=pair) for pair in ((first, second), (second, first))]
+for thread in threads:
+    thread.start()
+met.wait()
+print("x", flush=True)
+threads[0].join()
+"""
+
+
+def test_a_deadlock_within_one_program() -> None:
+    """Two threads of a program of one process that hold each other's lock are both culprits."""
+    with program(*python(CROSSWISE)) as patient:
+        ended = run("watch", str(patient.pid), "--once", "--json")
+    document = json.loads(ended.out)
+    assert (document["verdict"], ended.code) == ("blocked", 1), document["headline"]
+    assert len({culprit["tid"] for culprit in document["culprits"]} - {patient.pid}) == 2
+
+
 def test_follow_until_hang() -> None:
     """Following prints a line at each change and ends with the whole report and 1 when it hangs."""
     with program(*python(SPINS)) as patient:

@@ -63,3 +63,9 @@ def test_the_reader_of_a_full_pipe(own: OpenFiles, others: Payload | Missing, sa
     weighed = weigh(HYPOTHESIS, features(of, Engine(name="generic"), whole(of), steady=True))
     assert says in weighed.headline
     assert [says in culprit.reason for culprit in weighed.culprits] == [True]
+
+
+@pytest.mark.parametrize(("queued_bytes", "is_full"), [(65536, True), (65481, True), (61440, False), (0, False)])
+def test_less_than_a_page_may_stay_free(queued_bytes: int, is_full: bool) -> None:
+    """A pipe that has no room for a whole write of PIPE_BUF bytes is full."""
+    assert PipeFill(queued_bytes, 65536).is_full == is_full
