@@ -25,7 +25,7 @@ test: lint
 	@$(BIN)/python -m pytest
 
 test-fast: $(DEV_INSTALLED)
-	@$(BIN)/python -m pytest -m 'not sglang'
+	@$(BIN)/python -m pytest -m 'not sglang and not slow'
 
 lint: $(DEV_INSTALLED)
 	@$(BIN)/ruff check --quiet

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
+from _pytest.mark import ParameterSet
 
 from hangdoc.diagnosis import diagnose
 from tests.patients.stage import HANGS, PATIENTS
-from tests.patients.ward import Ward
+from tests.patients.ward import Ward, is_busy
 from tests.properties.test_missing_readings import check, groups_of, without
 
 SICK = sorted(name for name, patient in PATIENTS.items() if patient.truth.accepted & HANGS)
 WELL = sorted(set(PATIENTS) - set(SICK))
 
 
-@pytest.mark.parametrize("name", SICK)
+def cases(names: Iterable[str]) -> list[ParameterSet]:
+    """The well ones that burn CPU are slow: few of them can be looked at side by side."""
+    return [
+        pytest.param(name, id=name, marks=[pytest.mark.slow] * (name in WELL and is_busy(PATIENTS[name])))
+        for name in names
+    ]
+
+
+@pytest.mark.parametrize("name", cases(SICK))
 def test_illness(ward: Ward, name: str) -> None:
     """A patient that hangs is called what it is, likely at least, and whoever has to move is named, alone."""
     seen = ward.look(name)
@@ -24,7 +35,7 @@ def test_illness(ward: Ward, name: str) -> None:
         assert seen.culprits == [truth.culprit], seen.told()
 
 
-@pytest.mark.parametrize("name", WELL)
+@pytest.mark.parametrize("name", cases(WELL))
 def test_no_false_hang(ward: Ward, name: str) -> None:
     """A patient that idles, works, starts or will go on is never said to hang."""
     seen = ward.look(name)
@@ -32,7 +43,7 @@ def test_no_false_hang(ward: Ward, name: str) -> None:
     assert seen.verdict in seen.patient.truth.accepted, seen.told()
 
 
-@pytest.mark.parametrize("name", sorted(PATIENTS))
+@pytest.mark.parametrize("name", cases(sorted(PATIENTS)))
 def test_a_reading_less_makes_nothing_more_certain(ward: Ward, name: str) -> None:
     """Without any one probe of any one process of a real patient no grade rises and no hang appears."""
     trace = ward.look(name).trace

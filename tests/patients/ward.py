@@ -92,6 +92,11 @@ class Seen:
         return "\n".join((head, str(self.document["headline"]), *rows))
 
 
+def is_busy(patient: Patient) -> bool:
+    """Say whether a patient burns CPU."""
+    return patient.act.__module__ in BUSY_WARDS
+
+
 class Ward:
     """Every patient that is asked for, looked at in the background from the start."""
 
@@ -110,7 +115,7 @@ class Ward:
         self._busy.shutdown(cancel_futures=True)
 
     def _admit(self, patient: Patient) -> Future[Seen]:
-        pool = self._busy if patient.act.__module__ in BUSY_WARDS else self._quiet
+        pool = self._busy if is_busy(patient) else self._quiet
         return pool.submit(self._look, patient)
 
     def _look(self, patient: Patient) -> Seen:
