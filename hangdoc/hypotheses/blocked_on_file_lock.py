@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
-from hangdoc.features.features import Features, Member
-from hangdoc.features.launch_waits import standing_graph, standing_links, worker_tids
+from hangdoc.features.features import Member
+from hangdoc.features.launch_waits import standing_links, worker_tids
 from hangdoc.features.links import likely_ends
-from hangdoc.features.waits import Thread, chain_ends
 from hangdoc.hypotheses import _signs as signs
-from hangdoc.hypotheses._chains import culprit_at
+from hangdoc.hypotheses._chains import culprit_at, end_name, who_moves
 from hangdoc.hypotheses._waits import worker_threads
 from hangdoc.model.diagnosis import Culprit, Wait, WaitEnd
 from hangdoc.model.link import Link, LinkEnd
@@ -41,7 +40,7 @@ def _waits_for_a_file_lock(case: Case) -> Outcome:
     holders = _holders(case)
     if not holders:
         return Unread(f"who holds the lock that {name} waits for ({lock.value.detail})")
-    whom = ", ".join(_name_of(case.features, end) for end in holders)
+    whom = ", ".join(end_name(case.features, end) for end in holders)
     return Present(f"thread {lock.value.tid} of {name} waits for a {lock.value.detail}, which {whom} holds")
 
 
@@ -68,9 +67,9 @@ def _holder_stands_still(case: Case) -> Outcome:
     for end in holders:
         earlier = before.get((end.process.pid, end.process.start_ticks))
         if earlier is None or end.tree_ticks is None:
-            return Unread(f"whether {_name_of(case.features, end)} is at work")
+            return Unread(f"whether {end_name(case.features, end)} is at work")
         if end.tree_ticks != earlier:
-            return Unread(f"{_name_of(case.features, end)} is at work: it may release the lock when it is done")
+            return Unread(f"{end_name(case.features, end)} is at work: it may release the lock when it is done")
     return Present("whoever holds the lock used no CPU, and none of its children did")
 
 
@@ -83,20 +82,12 @@ def _ticks(links: tuple[Link, ...]) -> dict[tuple[int, int], int | None]:
     }
 
 
-def _name_of(features: Features, end: LinkEnd) -> str:
-    member = features.members.get(end.process)
-    return f"pid {end.process.pid} ({end.command})" if member is None else signs.name_of(member.process)
-
-
 def _culprits(case: Case) -> tuple[Culprit, ...]:
     """Return who has to move: the holders, or whom they wait for themselves."""
-    graph = standing_graph(case.features)
-    threads: set[Thread] = set()
-    for end in _holders(case):
-        holder = (end.process.pid, end.process.pid)
-        threads |= {one.thread for one in chain_ends(graph, holder) if one.certain} or {holder}
+    pids = [end.process.pid for end in _holders(case)]
+    threads = who_moves(case.features, pids) or tuple((pid, pid) for pid in sorted(pids))
     what = f"holds up the file lock of {signs.name_of(case.patient.process)}"
-    return tuple(culprit_at(case.features, thread, what) for thread in sorted(threads))
+    return tuple(culprit_at(case.features, thread, what) for thread in threads)
 
 
 def _waits(case: Case) -> tuple[Wait, ...]:
@@ -111,7 +102,7 @@ def _waits(case: Case) -> tuple[Wait, ...]:
 
 
 def _headline(case: Case) -> str:
-    whom = ", ".join(_name_of(case.features, end) for end in _holders(case)) or "somebody"
+    whom = ", ".join(end_name(case.features, end) for end in _holders(case)) or "somebody"
     return f"{signs.name_of(case.patient.process)} waits for a file lock that {whom} holds."
 
 
