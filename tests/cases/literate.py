@@ -59,13 +59,16 @@ class LiterateCase:
         sentences["headline"] = (found.headline,)
         for key, texts in sentences.items():
             parts = self.expected.get(key, [])
-            for part in [parts] if isinstance(parts, str) else parts:
-                if not any(part in text for text in texts):
-                    wrong.append(f"{key}: nothing says {part!r}, but: {' | '.join(texts)}")
+            unsaid = [part for part in _listed(parts) if not any(part in text for text in texts)]
+            wrong += [f"{key}: nothing says {part!r}, but: {' | '.join(texts)}" for part in unsaid]
         return wrong
 
     def _differs(self, said: Mapping[str, Any], key: str) -> bool:
         return key in self.expected and self.expected[key] != said[key]
+
+
+def _listed(parts: str | list[str]) -> list[str]:
+    return [parts] if isinstance(parts, str) else parts
 
 
 def cases_of(file: Path) -> tuple[LiterateCase, ...]:

@@ -23,7 +23,7 @@ from hangdoc.model.process import Process, ProcessKey
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.model.snapshot import Payload
 from hangdoc.model.stack import Frame, Stack, Stacks, ThreadStack
-from hangdoc.model.thread import CpuUse, ProcessIo, Progress, SystemCall, ThreadClock, ThreadState, ThreadWait, Waits
+from hangdoc.model.thread import ProcessIo, Progress, SystemCall, ThreadClock, ThreadState, ThreadWait, Waits
 from hangdoc.procfs.descriptor import kind_of
 from hangdoc.trace.records import Trace
 from tests.unit.features import synthetic
@@ -168,7 +168,7 @@ class Scene:
         name = thread.get("name", "MainThread")
         return ThreadStack(thread["tid"], name, busy, thread.get("gil", busy), self.stacks.index(stack))
 
-    def fds(self, one: Mapping[str, Any], number: int) -> Payload:
+    def fds(self, one: Mapping[str, Any], _number: int) -> Payload:
         files = tuple(_file(text) for text in one.get("files", ()))
         devices = tuple(f"/dev/nvidia{index}" for index in one.get("nvidia", ()))
         return OpenFiles(complete=True, files=files, nvidia=devices)
@@ -221,7 +221,7 @@ class Scene:
         return Locks(futexes=futexes, gil=Known(gil), python=Known(python))
 
     def buffers(self, one: Mapping[str, Any], number: int) -> Payload:
-        held = one.get("hidden", 0)
+        held = at(one.get("hidden", 0), number)
         texts = tuple(HiddenText(stream="stdout", fd=fd, size_bytes=held if fd == 1 else 0) for fd in (1, 2))
         return Buffers(python=Known(texts), c=Known(()))
 
@@ -312,7 +312,7 @@ def _wait(thread: Mapping[str, Any], number: int) -> ThreadWait:
 
 
 def _call(words: list[str]) -> SystemCall | None:
-    """Read "running", "futex" (a private lock, no timeout), "futex timed", "futex shared" or a call and its arguments."""
+    """Read "running", "futex" (a private lock without a timeout), "futex timed", or a call and its arguments."""
     name, *rest = words
     if name == "running":
         return None
