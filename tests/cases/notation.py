@@ -17,12 +17,14 @@ from hangdoc.model.buffer import Buffers, HiddenText
 from hangdoc.model.fd import OpenFile, OpenFiles, PipeFill
 from hangdoc.model.gpu import Gpu, GpuProcess, Gpus
 from hangdoc.model.link import Link, LinkEnd, Links, SocketFlow
+from hangdoc.model.lock_file import LockFile, LockFiles
 from hangdoc.model.locks import FutexWait, Gil, Locks, PythonLock
 from hangdoc.model.log import LogTail
 from hangdoc.model.process import Process, ProcessKey
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.model.snapshot import Payload
 from hangdoc.model.stack import Frame, Stack, Stacks, ThreadStack
+from hangdoc.model.surroundings import Room, Surroundings
 from hangdoc.model.thread import ProcessIo, Progress, SystemCall, ThreadClock, ThreadState, ThreadWait, Waits
 from hangdoc.procfs.descriptor import kind_of
 from hangdoc.trace.records import Trace
@@ -59,7 +61,7 @@ DENIED = "denied"
 T = TypeVar("T")
 
 LAUNCH_KEYS = frozenset(
-    {"like", "engine", "version", "settings", "rounds", "process", "gpu", "log", "outside", "unread"}
+    {"like", "engine", "version", "settings", "rounds", "process", "gpu", "log", "outside", "unread", "surroundings"}
 )
 THREAD_KEYS = frozenset(
     {"tid", "name", "cpu", "system", "starved", "wakes", "state", "wait", "sleep_left", "channel", "stack", "gil"}
@@ -67,9 +69,13 @@ THREAD_KEYS = frozenset(
 PROCESS_KEYS = THREAD_KEYS | {
     "pid", "parent", "title", "role", "rank", "from", "until", "threads", "reads", "calls", "disk", "faults",
     "major_faults", "memory", "children_cpu", "tcp", "files", "nvidia", "waits_for", "locks", "python_locks",
-    "gil_holder", "hidden", "unread",
+    "gil_holder", "hidden", "lock_files", "unread",
 }  # fmt: skip
 WAIT_KEYS = frozenset({"through", "to", "detail", "weak", "tid", "ticks", "inherited"})
+LOCK_FILE_KEYS = frozenset({"tid", "path", "kind", "holders", "ticks", "elsewhere", "quiet"})
+AROUND_KEYS = frozenset({"shared_memory", "listeners", "proxied", "orphans"})
+ROOM = [64 << 30, 63 << 30]
+"""Total and free bytes of /dev/shm where a case does not say."""
 GPU_KEYS = frozenset({"index", "name", "used", "total", "util", "power", "power_limit", "processes"})
 LOG_KEYS = frozenset({"path", "before", "after", "silent"})
 
@@ -181,22 +187,44 @@ class Scene:
 
     def _link(self, wait: Mapping[str, Any], pid: int, number: int) -> Link:
         _only(wait, WAIT_KEYS, "wait")
-        members = {other["pid"] for other in self.told["process"]}
-        outside = {other["pid"]: other.get("command", "python") for other in self.told.get("outside", ())}
-        ends = tuple(
-            LinkEnd(
-                ProcessKey(other, 1),
-                other in members,
-                None,
-                wait.get("inherited", False),
-                outside.get(other, "python"),
-                round(total(wait["ticks"], number)) if "ticks" in wait else None,
-            )
-            for other in wait["to"]
-        )
+        ticks = wait.get("ticks")
+        ends = tuple(self._end(other, ticks, number, inherited=wait.get("inherited", False)) for other in wait["to"])
         detail = wait.get("detail", f"{wait['through']} on descriptor 3")
         tid, weak = wait.get("tid", pid), wait.get("weak", False)
         return Link(tid=tid, through=wait["through"], detail=detail, ends=Known(ends), weak=weak)
+
+    def _end(self, pid: int, ticks: Any, number: int, *, inherited: bool = False) -> LinkEnd:
+        """Return a process at the other end of a wait; ticks: the CPU time it uses a second, None when unread."""
+        members = {other["pid"] for other in self.told["process"]}
+        commands = {other["pid"]: other.get("command", "python") for other in self.told.get("outside", ())}
+        used = None if ticks is None else round(total(ticks, number))
+        return LinkEnd(ProcessKey(pid, 1), pid in members, None, inherited, commands.get(pid, "python"), used)
+
+    def lock_files(self, one: Mapping[str, Any], number: int) -> Payload:
+        return LockFiles(tuple(self._lock_file(file, one["pid"], number) for file in one.get("lock_files", ())))
+
+    def _lock_file(self, told: Mapping[str, Any], pid: int, number: int) -> LockFile:
+        _only(told, LOCK_FILE_KEYS, "lock file")
+        ends = tuple(self._end(other, told.get("ticks"), number) for other in told.get("holders", ()))
+        return LockFile(
+            tid=told.get("tid", pid),
+            kind=told.get("kind", "existence"),
+            path=told.get("path", "/cache/build/lock"),
+            holders=Known(ends),
+            elsewhere=told.get("elsewhere", False),
+            quiet_s=Known(float(told.get("quiet", 0))),
+        )
+
+    def surroundings(self, number: int) -> Payload:
+        told = self.told.get("surroundings", {})
+        _only(told, AROUND_KEYS, "surroundings")
+        total_bytes, free_bytes = told.get("shared_memory", ROOM)
+        return Surroundings(
+            shared_memory=Known(Room(total_bytes, free_bytes)),
+            listeners=Known(tuple(self._end(pid, None, number) for pid in told.get("listeners", ()))),
+            proxied=Known(told.get("proxied", False)),
+            orphans=Known(tuple(self._end(pid, None, number) for pid in told.get("orphans", ()))),
+        )
 
     def locks(self, one: Mapping[str, Any], number: int) -> Payload:
         futexes = tuple(
@@ -258,8 +286,13 @@ PROBES: dict[str, Take] = {
     "links": Scene.links,
     "locks": Scene.locks,
     "buffers": Scene.buffers,
+    "lock-files": Scene.lock_files,
 }
-HOST_PROBES: dict[str, Callable[[Scene, int], Payload | Missing]] = {"gpu": Scene.gpu, "log": Scene.log}
+HOST_PROBES: dict[str, Callable[[Scene, int], Payload | Missing]] = {
+    "gpu": Scene.gpu,
+    "log": Scene.log,
+    "surroundings": Scene.surroundings,
+}
 
 
 def _process(one: Mapping[str, Any], first: int) -> Process:
