@@ -9,6 +9,7 @@ from hangdoc.features.dumps import Dumps, ThreadHistory, dumps
 from hangdoc.features.gpu import gpu_memory_moved
 from hangdoc.features.index import Index, Window
 from hangdoc.features.links import recent_links
+from hangdoc.features.lock_files import Polled, polled_lock_files
 from hangdoc.features.locks import TimedLocks, recent_locks
 from hangdoc.features.motion import Flow, Motion, flow, motion
 from hangdoc.features.outputs import LogState, OutputFile, descriptors, log_state, opened_gpu, outputs
@@ -20,6 +21,7 @@ from hangdoc.model.link import Links
 from hangdoc.model.log import Phase
 from hangdoc.model.process import Launch, Process, ProcessKey
 from hangdoc.model.reading import Known, Missing, Reading
+from hangdoc.model.surroundings import Surroundings
 from hangdoc.model.thread import CpuUse, ThreadWait, Waits
 from hangdoc.trace.records import Trace
 
@@ -29,7 +31,7 @@ class Member:
     """One process of the launch over the window.
 
     waits: of every round, oldest first; links: the last two thorough readings, oldest first; locks: every reading so
-    far, oldest first, none in a trace that is older than the probe.
+    far, oldest first, none in a trace that is older than the probe; lock_files: polled for in the last two readings.
     """
 
     process: Process
@@ -39,6 +41,7 @@ class Member:
     waits: Reading[tuple[Waits, ...]]
     links: Reading[tuple[Links, ...]]
     locks: Reading[tuple[TimedLocks, ...]]
+    lock_files: Reading[tuple[Polled, ...]]
     files: Reading[tuple[OpenFile, ...]]
     has_gpu: Reading[bool]
     phase: Phase
@@ -80,7 +83,7 @@ class Departure:
 class Features:
     """A window of a trace, read. members: alive at its end, sorted by key; steady: its slices are of one kind.
 
-    gpu_moved_bytes: by how much the memory in use on all GPUs changed, either way.
+    gpu_moved_bytes: by how much the memory in use on all GPUs changed, either way; surroundings: as last read.
 
     Equal by identity only, so that what is drawn from it can be kept.
     """
@@ -94,6 +97,7 @@ class Features:
     outputs: tuple[OutputFile, ...]
     gpus: Reading[Gpus]
     gpu_moved_bytes: Reading[int]
+    surroundings: Reading[Surroundings]
     phase: Phase
     steady: bool
 
@@ -133,7 +137,9 @@ def features(trace: Trace, engine: Engine, window: Window, *, steady: bool) -> F
         process.key: _member(index, trace, process, engine, window)
         for process in sorted(last.processes, key=lambda process: process.key)
     }
-    gpus = index.known("gpu", None, Gpus, Window(0, window.last, 0, window.end_ns))
+    until_now = Window(0, window.last, 0, window.end_ns)
+    gpus = index.known("gpu", None, Gpus, until_now)
+    around = index.known("surroundings", None, Surroundings, until_now)
     shell = Features(
         launch=launch,
         window=window,
@@ -148,6 +154,7 @@ def features(trace: Trace, engine: Engine, window: Window, *, steady: bool) -> F
         outputs=outputs(index, last.processes, window, last.wall_ns - last.at_ns),
         gpus=Known(gpus[-1][1]) if gpus else index.missing("gpu", None, window),
         gpu_moved_bytes=gpu_memory_moved(index, window),
+        surroundings=Known(around[-1][1]) if around else index.missing("surroundings", None, until_now),
         phase="unknown",
         steady=steady,
     )
@@ -183,6 +190,7 @@ def _member(index: Index, trace: Trace, process: Process, engine: Engine, window
         waits=Known(tuple(reading for _, reading in waits)) if waits else index.missing("futex", process.key, window),
         links=recent_links(index, process.key, window),
         locks=recent_locks(index, process.key, window),
+        lock_files=polled_lock_files(index, process.key, window),
         files=descriptors(index, process.key, window),
         has_gpu=opened_gpu(index, process.key, window),
         phase=member_phase(stacks, process.key.pid),

@@ -43,7 +43,8 @@ class Flow:
     io_bytes: rchar and wchar together, which do not count recv and send; io_calls: the calls that moved them;
     tcp_bytes: received and acknowledged on TCP connections, those left out that only carry wake-ups; disk_bytes:
     read_bytes;
-    faults: minor and major; rss_bytes: change, either way; child_cpu_ticks: of children that ended.
+    faults: minor and major; major_faults: those that waited for a disk; rss_bytes: change, either way; child_cpu_ticks:
+    of children that ended.
     """
 
     seconds: float
@@ -54,6 +55,7 @@ class Flow:
     faults: int
     rss_bytes: int
     child_cpu_ticks: int
+    major_faults: int = 0
 
 
 @dataclass(frozen=True)
@@ -200,6 +202,7 @@ def flow(index: Index, process: ProcessKey, window: Window) -> Reading[Flow]:
             faults=faults,
             rss_bytes=abs(end.rss_bytes - begin.rss_bytes),
             child_cpu_ticks=end.child_cpu_ticks - begin.child_cpu_ticks,
+            major_faults=end.major_faults - begin.major_faults,
         )
     )
 

@@ -70,6 +70,9 @@ _PLUMBING = (
     "ssl.py",
     "subprocess.py",
     "concurrent/futures/_base.py",
+    "filelock/_api.py",
+    "filelock/_core/_acquire.py",
+    "filelock/_core/_lock.py",
     "multiprocessing/connection.py",
     "multiprocessing/popen_fork.py",
     "multiprocessing/process.py",
@@ -77,6 +80,7 @@ _PLUMBING = (
     "multiprocessing/synchronize.py",
     "zmq/sugar/socket.py",
     "torch/distributed/c10d_logger.py",
+    "torch/utils/file_baton.py",
 )
 """Files whose frames say how a thread waits, not for what."""
 

@@ -13,7 +13,7 @@ BUSY_COMPILERS_RATIO = SPIN_DEMAND_RATIO / 2
 """Cores that the compilers of the launch use together: one that runs uses nearly one, one that only waits none."""
 
 
-def _compilers_run(case: Case) -> Outcome:
+def compilers_run(case: Case) -> Outcome:
     """Compiler processes of the launch use CPU, or compilers ended meanwhile."""
     compilers = [member for member in case.features.members.values() if member.process.role == "compiler"]
     demands = [_demand(member) for member in compilers]
@@ -44,12 +44,12 @@ def _asks_for_a_compile(case: Case) -> Outcome:
     if main.value.last.meaning.does("compile"):
         return Present(f"{name} is inside a build: {signs.where(main.value)}")
     done = activity(case.patient)
-    if isinstance(done, Known) and done.value != "spins" and _own_compilers_run(case):
+    if isinstance(done, Known) and done.value != "spins" and _owncompilers_run(case):
         return Present(f"{name} waits while a compiler that it started runs")
     return Absent(f"{name} is not inside a build")
 
 
-def _own_compilers_run(case: Case) -> bool:
+def _owncompilers_run(case: Case) -> bool:
     return any(
         demand >= BUSY_COMPILERS_RATIO
         for member in case.features.members.values()
@@ -79,8 +79,8 @@ HYPOTHESIS = Hypothesis(
     name="slow-start-compiling",
     verdict="slow-start",
     suspects=signs.each_mover,
-    essential=(_asks_for_a_compile, _compilers_run),
-    supporting=(_compilers_run,),
+    essential=(_asks_for_a_compile, compilers_run),
+    supporting=(compilers_run,),
     confirm_at=1,
     excluding=(signs.nobody_died,),
     headline=lambda case: f"{signs.name_of(case.patient.process)} waits for kernels to be compiled, and compilers run.",

@@ -10,11 +10,13 @@ from hangdoc.model.buffer import Buffers
 from hangdoc.model.fd import OpenFiles
 from hangdoc.model.gpu import Gpus
 from hangdoc.model.link import Links
+from hangdoc.model.lock_file import LockFiles
 from hangdoc.model.locks import Locks
 from hangdoc.model.log import LogTail
 from hangdoc.model.process import Process, ProcessKey
 from hangdoc.model.reading import Known, Missing
 from hangdoc.model.stack import Stacks
+from hangdoc.model.surroundings import Surroundings
 from hangdoc.model.thread import CpuUse, Progress, Waits
 
 
@@ -24,7 +26,21 @@ class Plain(Struct, frozen=True, tag="plain"):
     values: dict[str, str | int | float | bool | None]
 
 
-Payload: TypeAlias = CpuUse | Progress | OpenFiles | Waits | Stacks | Gpus | LogTail | Locks | Links | Buffers | Plain
+Payload: TypeAlias = (
+    CpuUse
+    | Progress
+    | OpenFiles
+    | Waits
+    | Stacks
+    | Gpus
+    | LogTail
+    | Locks
+    | Links
+    | Buffers
+    | LockFiles
+    | Surroundings
+    | Plain
+)
 
 
 class Sample(Struct, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ from hangdoc.model.buffer import HiddenText
 from hangdoc.model.fd import OpenFile, OpenFiles
 from hangdoc.model.gpu import Gpu
 from hangdoc.model.link import Link, LinkEnd
+from hangdoc.model.lock_file import LockFile
 from hangdoc.model.locks import FutexWait
 from hangdoc.model.log import LogEvent, LogTail
 from hangdoc.model.process import Launch, Process
@@ -62,6 +63,7 @@ TEXT_RULES: dict[tuple[type[Struct], str], TextRule] = {
     (FutexWait, "shared_key"): names.futex_key,
     (Link, "detail"): wording.sentence,
     (LinkEnd, "command"): names.thread,
+    (LockFile, "path"): names.path,
     (LogEvent, "name"): names.code_name,
     (LogEvent, "rank"): names.rank_dimension,
     (LogEvent, "text"): wording.sentence,
