@@ -16,8 +16,14 @@ from hangdoc_probes import gpu
 from tests.fake_nvml.stub import FakeNvml
 from tests.unit.probes.targets import round_of
 
-TWO = ("gpus 2", "gpu 1 util 40", "gpu 1 power 350500", "gpu 1 mem_used 2000", "proc 1 4711 1500", "proc 1 4712 -1") + (
+TWO = (
+    "gpus 2",
+    "gpu 1 util 40",
+    "gpu 1 power 350500",
+    "gpu 1 mem_used 2000",
     "gpu 1 clock 345",
+    "proc 1 4711 1500",
+    "proc 1 4712 -1",
     "use 1 4711 12",
     "use 1 4711 47",
 )
