@@ -88,9 +88,7 @@ class GpuHistory:
         return f"GPU {self.now.index} is {busy} at {watts}{of}"
 
 
-def _worst(
-    samples: tuple[Gpu, ...], what: str, of: str, worst: Callable[[Iterable[float]], float]
-) -> Reading[float]:
+def _worst(samples: tuple[Gpu, ...], what: str, of: str, worst: Callable[[Iterable[float]], float]) -> Reading[float]:
     ratios: list[float] = []
     for sample in samples:
         value, most = getattr(sample, what), getattr(sample, of)
