@@ -32,8 +32,10 @@ PARKED = SystemCall(202, (0x7F00, 0x189, 0, 0, 0, 0xFFFFFFFF))
 Readings = Mapping[tuple[str, ProcessKey | None], Payload | Missing]
 
 
-def process(pid: int = 100, role: Role = "other", ppid: int = 1) -> Process:
-    return Process(key=ProcessKey(pid, 1), ppid=ppid, role=role)
+def process(
+    pid: int = 100, role: Role = "other", ppid: int = 1, title: str = "", rank: Mapping[str, int] | None = None
+) -> Process:
+    return Process(key=ProcessKey(pid, 1), ppid=ppid, role=role, title=title, rank=dict(rank or {}))
 
 
 def trace(
@@ -41,6 +43,7 @@ def trace(
     processes: Sequence[Process] | Sequence[Sequence[Process]] = (),
     stacks: Iterable[Stack] = (),
     engine: EngineName = "generic",
+    settings: Mapping[str, str] | None = None,
 ) -> Trace:
     """One snapshot a round; processes: the roster, or one a round."""
     rosters = [_roster(processes, number) for number in range(len(rounds))]
@@ -48,7 +51,8 @@ def trace(
         _snapshot(number, roster, readings)
         for number, (roster, readings) in enumerate(zip(rosters, rounds, strict=True))
     )
-    launch = Launch(root=KEY, engine=engine, processes=rosters[0])
+    root = rosters[0][0].key
+    launch = Launch(root=root, engine=engine, processes=rosters[0], settings=dict(settings or {}))
     header = Header(
         hangdoc="0",
         host="h",

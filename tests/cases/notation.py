@@ -1,0 +1,371 @@
+"""From the notation of the case files to a trace: what each process shows in each round, and nothing a test invents.
+
+Only raw readings are made here, those that probes take; rates, waits and phases are for hangdoc to find in them. The
+notation itself is told in README.md.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from hangdoc.launch.recognise import engine_named, recognise
+from hangdoc.logs.lines import events
+from hangdoc.model.buffer import Buffers, HiddenText
+from hangdoc.model.fd import OpenFile, OpenFiles, PipeFill
+from hangdoc.model.gpu import Gpu, GpuProcess, Gpus
+from hangdoc.model.link import Link, LinkEnd, Links, SocketFlow
+from hangdoc.model.locks import FutexWait, Gil, Locks, PythonLock
+from hangdoc.model.log import LogTail
+from hangdoc.model.process import Process, ProcessKey
+from hangdoc.model.reading import Known, Missing, Reading
+from hangdoc.model.snapshot import Payload
+from hangdoc.model.stack import Frame, Stack, Stacks, ThreadStack
+from hangdoc.model.thread import ProcessIo, Progress, SystemCall, ThreadClock, ThreadState, ThreadWait, Waits
+from hangdoc.procfs.descriptor import kind_of
+from hangdoc.trace.records import Trace
+from tests.unit.features import synthetic
+
+ROUNDS, SECOND_NS, TICKS_PER_S = 5, synthetic.SECOND_NS, 100
+BUSY = 0.8
+"""Share of a core from which a thread is shown as running unless the case says otherwise."""
+
+SLICES_PER_S = 250
+"""How often a thread that uses a whole core is put on it, where the case does not say."""
+
+CALLS = {
+    "read": 0,
+    "write": 1,
+    "open": 257,
+    "poll": 7,
+    "epoll": 232,
+    "connect": 42,
+    "accept": 43,
+    "recv": 45,
+    "futex": 202,
+    "flock": 73,
+    "fcntl": 72,
+    "sleep": 230,
+    "wait": 61,
+    "yield": 24,
+}
+"""System calls by the names that a case may use, as x86_64 numbers them."""
+
+UNASKED = Missing("case", "unsupported", "the case does not say")
+NO_LOG = Missing("log", "unsupported", "no member has a log file open for writing")
+DENIED = "denied"
+T = TypeVar("T")
+
+LAUNCH_KEYS = frozenset(
+    {"like", "engine", "version", "settings", "rounds", "process", "gpu", "log", "outside", "unread"}
+)
+THREAD_KEYS = frozenset(
+    {"tid", "name", "cpu", "system", "starved", "wakes", "state", "wait", "sleep_left", "channel", "stack", "gil"}
+)
+PROCESS_KEYS = THREAD_KEYS | {
+    "pid", "parent", "title", "role", "rank", "from", "until", "threads", "reads", "calls", "disk", "faults",
+    "major_faults", "memory", "children_cpu", "tcp", "files", "nvidia", "waits_for", "locks", "python_locks",
+    "gil_holder", "hidden", "unread",
+}  # fmt: skip
+WAIT_KEYS = frozenset({"through", "to", "detail", "weak", "tid", "ticks", "inherited"})
+GPU_KEYS = frozenset({"index", "name", "used", "total", "util", "power", "power_limit", "processes"})
+LOG_KEYS = frozenset({"path", "before", "after", "silent"})
+
+
+def trace_of(told: Mapping[str, Any]) -> Trace:
+    """Return the trace of one launch block. ValueError says which word of it is not of the notation."""
+    _only(told, LAUNCH_KEYS, "launch")
+    return Scene(told).trace()
+
+
+def _only(told: Mapping[str, Any], known: frozenset[str], what: str) -> None:
+    if unknown := sorted(set(told) - known):
+        raise ValueError(f"a {what} has no {', '.join(unknown)}; it may have {', '.join(sorted(known))}")
+
+
+def at(value: Any, number: int) -> Any:
+    """Return the value of a round: of a list the one of that place, and the last one from then on."""
+    return value[min(number, len(value) - 1)] if isinstance(value, list) else value
+
+
+def total(rate: Any, number: int) -> float:
+    """Return what came together in the slices before a round, of a rate that may change from slice to slice."""
+    return float(sum(at(rate, slice_) for slice_ in range(number)))
+
+
+@dataclass
+class Scene:
+    """A launch block while it becomes a trace: the table of stacks fills up on the way."""
+
+    told: Mapping[str, Any]
+    stacks: list[Stack] = field(default_factory=list)
+
+    def trace(self) -> Trace:
+        rounds = range(self.told.get("rounds", ROUNDS))
+        rosters = [self._roster(number) for number in rounds]
+        readings = [self._readings(number, roster) for number, roster in zip(rounds, rosters, strict=True)]
+        engine = self.told.get("engine", "sglang")
+        return synthetic.trace(readings, rosters, self.stacks, engine=engine, settings=self.told.get("settings"))
+
+    def _roster(self, number: int) -> list[Process]:
+        first = self.told["process"][0]["pid"]
+        present = [one for one in self.told["process"] if one.get("from", 0) <= number < one.get("until", 10**6)]
+        return sorted((_process(one, first) for one in present), key=lambda process: process.key)
+
+    def _readings(self, number: int, roster: list[Process]) -> synthetic.Readings:
+        pids = {process.key.pid for process in roster}
+        found: dict[tuple[str, ProcessKey | None], Payload | Missing] = {}
+        for one in self.told["process"]:
+            if one["pid"] not in pids:
+                continue
+            _only(one, PROCESS_KEYS, "process")
+            for probe, take in PROBES.items():
+                refused = probe in one.get("unread", ())
+                key = ProcessKey(one["pid"], 1)
+                found[probe, key] = Missing(probe, DENIED) if refused else take(self, one, number)
+        for probe, read in HOST_PROBES.items():
+            refused = probe in self.told.get("unread", ())
+            found[probe, None] = Missing(probe, DENIED) if refused else read(self, number)
+        return found
+
+    def cpu(self, one: Mapping[str, Any], number: int) -> Payload:
+        threads = _threads(one)
+        state = at(one.get("state", _state(one)), number)
+        clocks = tuple(_clock(thread, number) for thread in threads)
+        return synthetic.cpu(*clocks, state=state, states=tuple(_thread_state(thread, number) for thread in threads))
+
+    def progress(self, one: Mapping[str, Any], number: int) -> Payload:
+        read_bytes = round(total(one.get("reads", 0), number))
+        calls = round(total(one.get("calls", 0), number)) or read_bytes // 4096
+        disk_bytes = round(total(one.get("disk", 0), number))
+        return Progress(
+            io=Known(ProcessIo(read_bytes, 0, calls, 0, disk_bytes, 0)),
+            rss_bytes=round(total(one.get("memory", 0), number)),
+            minor_faults=round(total(one.get("faults", 0), number)),
+            major_faults=round(total(one.get("major_faults", 0), number)),
+            child_minor_faults=0,
+            child_cpu_ticks=round(total(one.get("children_cpu", 0), number) * TICKS_PER_S),
+        )
+
+    def futex(self, one: Mapping[str, Any], number: int) -> Payload:
+        return Waits("x86_64", 0, tuple(_wait(thread, number) for thread in _threads(one)))
+
+    def stacks_of(self, one: Mapping[str, Any], number: int) -> Payload:
+        python = [thread for thread in _threads(one) if "stack" in thread]
+        if not python:
+            return Missing("stacks", "unsupported", "not a Python process")
+        return Stacks(tuple(self._thread_stack(thread, number) for thread in python))
+
+    def _thread_stack(self, thread: Mapping[str, Any], number: int) -> ThreadStack:
+        seen = thread["stack"]
+        text = seen[number % len(seen)] if isinstance(seen, list) else seen
+        stack = tuple(_frame(line) for line in text.strip().splitlines())
+        if stack not in self.stacks:
+            self.stacks.append(stack)
+        busy = at(thread.get("cpu", 0), number) >= BUSY
+        name = thread.get("name", "MainThread")
+        return ThreadStack(thread["tid"], name, busy, thread.get("gil", busy), self.stacks.index(stack))
+
+    def fds(self, one: Mapping[str, Any], _number: int) -> Payload:
+        files = tuple(_file(text) for text in one.get("files", ()))
+        devices = tuple(f"/dev/nvidia{index}" for index in one.get("nvidia", ()))
+        return OpenFiles(complete=True, files=files, nvidia=devices)
+
+    def links(self, one: Mapping[str, Any], number: int) -> Payload:
+        found = tuple(self._link(wait, one["pid"], number) for wait in one.get("waits_for", ()))
+        received = round(total(one.get("tcp", 0), number))
+        flows = (SocketFlow(5, received, 0, received // 1400),) if "tcp" in one else ()
+        return Links(links=found, tcp=Known(flows))
+
+    def _link(self, wait: Mapping[str, Any], pid: int, number: int) -> Link:
+        _only(wait, WAIT_KEYS, "wait")
+        members = {other["pid"] for other in self.told["process"]}
+        outside = {other["pid"]: other.get("command", "python") for other in self.told.get("outside", ())}
+        ends = tuple(
+            LinkEnd(
+                ProcessKey(other, 1),
+                other in members,
+                None,
+                wait.get("inherited", False),
+                outside.get(other, "python"),
+                round(total(wait["ticks"], number)) if "ticks" in wait else None,
+            )
+            for other in wait["to"]
+        )
+        detail = wait.get("detail", f"{wait['through']} on descriptor 3")
+        tid, weak = wait.get("tid", pid), wait.get("weak", False)
+        return Link(tid=tid, through=wait["through"], detail=detail, ends=Known(ends), weak=weak)
+
+    def locks(self, one: Mapping[str, Any], number: int) -> Payload:
+        futexes = tuple(
+            FutexWait(
+                lock["tid"],
+                lock.get("address", 0x7F00),
+                "",
+                lock.get("kind", "mutex"),
+                Known(lock.get("owner")),
+                lock.get("owner_alive", True),
+            )
+            for lock in one.get("locks", ())
+        )
+        python = tuple(
+            PythonLock(lock["tid"], lock.get("holder"), lock.get("address", 0x7F10), lock.get("through", "with"))
+            for lock in one.get("python_locks", ())
+        )
+        holder = one.get("gil_holder")
+        waiting = tuple(holder["waiting"]) if holder else ()
+        switches = round(total(holder.get("switches", 0), number)) if holder else number
+        gil = Gil(holder["tid"] if holder else None, holder is not None, switches, waiting)
+        return Locks(futexes=futexes, gil=Known(gil), python=Known(python))
+
+    def buffers(self, one: Mapping[str, Any], number: int) -> Payload:
+        held = at(one.get("hidden", 0), number)
+        texts = tuple(HiddenText(stream="stdout", fd=fd, size_bytes=held if fd == 1 else 0) for fd in (1, 2))
+        return Buffers(python=Known(texts), c=Known(()))
+
+    def gpu(self, number: int) -> Payload:
+        return Gpus(tuple(_gpu(one, number) for one in self.told.get("gpu", ())))
+
+    def log(self, number: int) -> Payload | Missing:
+        log = self.told.get("log")
+        if log is None:
+            return NO_LOG
+        _only(log, LOG_KEYS, "log")
+        before, after = _text(log.get("before", ())), _text(log.get("after", ()))
+        engine = engine_named(self.told.get("engine", "sglang"))
+        middle = self.told.get("rounds", ROUNDS) // 2
+        new = {0: (before, 0), middle: (after, len(before))}.get(number, (b"", 0))
+        end_s = self.told.get("rounds", ROUNDS)
+        return LogTail(
+            path=log.get("path", "/var/log/server.log"),
+            writers=(self.told["process"][0]["pid"],),
+            size_bytes=len(before) + (len(after) if number >= middle else 0),
+            modified_wall_ns=round((end_s - log.get("silent", 0)) * SECOND_NS),
+            events=tuple(events(new[0], engine, new[1])),
+            first=number == 0,
+        )
+
+
+Take = Callable[[Scene, Mapping[str, Any], int], "Payload | Missing"]
+PROBES: dict[str, Take] = {
+    "cpu": Scene.cpu,
+    "progress": Scene.progress,
+    "futex": Scene.futex,
+    "stacks": Scene.stacks_of,
+    "fds": Scene.fds,
+    "links": Scene.links,
+    "locks": Scene.locks,
+    "buffers": Scene.buffers,
+}
+HOST_PROBES: dict[str, Callable[[Scene, int], Payload | Missing]] = {"gpu": Scene.gpu, "log": Scene.log}
+
+
+def _process(one: Mapping[str, Any], first: int) -> Process:
+    title = one.get("title", "")
+    seen = recognise("program", tuple(shlex.split(title)), "")
+    pid = one["pid"]
+    return synthetic.process(
+        pid,
+        role=one.get("role", seen.role),
+        ppid=one.get("parent", 1 if pid == first else first),
+        title=title,
+        rank=one.get("rank", seen.rank),
+    )
+
+
+def _threads(one: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the main thread, which is told with its process, and the others."""
+    main = {key: one[key] for key in THREAD_KEYS if key in one}
+    others = one.get("threads", [])
+    for thread in others:
+        _only(thread, THREAD_KEYS, "thread")
+    return [{**main, "tid": one["pid"]}, *others]
+
+
+def _state(thread: Mapping[str, Any]) -> str:
+    return "R" if at(thread.get("cpu", 0), 0) >= BUSY else "S"
+
+
+def _clock(thread: Mapping[str, Any], number: int) -> ThreadClock:
+    share = thread.get("cpu", 0)
+    run_s = total(share, number)
+    wakes = thread.get("wakes")
+    slices = run_s * SLICES_PER_S if wakes is None else total(wakes, number)
+    return synthetic.clock(run_s, total(thread.get("starved", 0), number), round(slices), thread["tid"])
+
+
+def _thread_state(thread: Mapping[str, Any], number: int) -> ThreadState:
+    ticks = total(thread.get("cpu", 0), number) * TICKS_PER_S
+    system = round(ticks * thread.get("system", 0))
+    name, state = thread.get("name", "python"), at(thread.get("state", _state(thread)), number)
+    switches = Known(round(total(thread.get("wakes", 0), number)))
+    return ThreadState(thread["tid"], name, state, round(ticks) - system, system, 0, 0, switches, Known(0))
+
+
+def _wait(thread: Mapping[str, Any], number: int) -> ThreadWait:
+    words = at(thread.get("wait", "running" if _state(thread) == "R" else "epoll 4"), number).split()
+    left_ns = None if "sleep_left" not in thread else round(thread["sleep_left"] * SECOND_NS)
+    channel = thread.get("channel", "")
+    return ThreadWait(thread["tid"], _state(thread), Known(_call(words)), Known(channel), Known(left_ns))
+
+
+def _call(words: list[str]) -> SystemCall | None:
+    """Read "running", "futex" (a private lock without a timeout), "futex timed", or a call and its arguments."""
+    name, *rest = words
+    if name == "running":
+        return None
+    if name == "futex":
+        operation = 0x109 if "shared" in rest else 0x189
+        return SystemCall(CALLS[name], (0x7F00, operation, 0, 0x7FFE if "timed" in rest else 0, 0, 0xFFFFFFFF))
+    arguments = tuple(int(word) for word in rest)
+    return SystemCall(CALLS[name], (*arguments, 0, 0, 0, 0, 0, 0)[:6])
+
+
+def _frame(line: str) -> Frame:
+    function, place = line.split(None, 1)
+    file, colon, number = place.strip().rpartition(":")
+    return Frame(function, file, int(number)) if colon and number.isdigit() else Frame(function, place.strip(), 1)
+
+
+def _file(text: str) -> OpenFile:
+    """Read "descriptor access target", and of a pipe how full it is: "1 w pipe:[7] 65536/65536"."""
+    number, access, target, *fill = text.split()
+    kind = kind_of(target)
+    is_file = kind == "file"
+    queued, _, capacity = (fill[0] if fill else "0/65536").partition("/")
+    return OpenFile(
+        fd=int(number),
+        kind=kind,
+        target=target,
+        access=access,
+        position=Known(0) if is_file else UNASKED,
+        size_bytes=Known(100) if is_file else UNASKED,
+        modified_wall_ns=Known(0) if is_file else UNASKED,
+        pipe=Known(PipeFill(int(queued), int(capacity))) if kind == "pipe" else UNASKED,
+    )
+
+
+def _gpu(one: Mapping[str, Any], number: int) -> Gpu:
+    _only(one, GPU_KEYS, "gpu")
+
+    def read(name: str) -> Reading[Any]:
+        return Known(at(one[name], number)) if name in one else UNASKED
+
+    uses = one.get("processes")
+    held = None if uses is None else tuple(GpuProcess(use["pid"], Known(use["used"])) for use in uses)
+    return Gpu(
+        index=one.get("index", 0),
+        name=one.get("name", "NVIDIA H100 80GB HBM3"),
+        used_bytes=read("used"),
+        total_bytes=read("total"),
+        util_ratio=read("util"),
+        power_w=read("power"),
+        power_limit_w=read("power_limit"),
+        processes=UNASKED if held is None else Known(held),
+    )
+
+
+def _text(lines: list[str] | tuple[str, ...]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
