@@ -37,7 +37,7 @@ docs: $(DEV_INSTALLED)
 	@$(BIN)/python docs/generate.py
 
 bench: $(DEV_INSTALLED)
-	@for benchmark in snapshot waits links buffers; do $(BIN)/python benchmarks/$$benchmark.py || exit; done
+	@for benchmark in snapshot waits links buffers merge; do $(BIN)/python benchmarks/$$benchmark.py || exit; done
 
 wheel: $(DEV_INSTALLED)
 	@$(PIP) wheel --no-deps --wheel-dir dist .

@@ -13,7 +13,9 @@ from hangdoc.features.lacking import missing_readings
 from hangdoc.features.launch_waits import latest_edges
 from hangdoc.features.links import looked_twice
 from hangdoc.features.outputs import OutputFile
+from hangdoc.features.ranks import compare
 from hangdoc.features.slices import EQUAL_SLICES, steady_window
+from hangdoc.hypotheses._signs import place_of
 from hangdoc.model.diagnosis import (
     Diagnosis,
     Finding,
@@ -24,6 +26,7 @@ from hangdoc.model.diagnosis import (
     Output,
     OutputState,
     ProcessState,
+    StackClass,
     Target,
     TargetKind,
     Verdict,
@@ -66,6 +69,7 @@ def diagnose(trace: Trace, kind: TargetKind = "live") -> Diagnosis:
         missing=missing,
         window_s=round(window.seconds, 3),
         processes=tuple(_process(member) for member in seen.members.values()),
+        stack_classes=_stack_classes(seen),
     )
 
 
@@ -262,6 +266,24 @@ def _process(member: Member) -> ProcessState:
         phase=member.phase,
         cpu_ratio=None if known is None else _rounded(known.cpu_ratio),
         demand_ratio=None if known is None else _rounded(known.demand_ratio),
+    )
+
+
+MOST_FRAMES = 8
+"""Frames of a class of stacks that the document has. Arbitrary: from the wait to what it belongs to."""
+
+
+def _stack_classes(seen: Features) -> tuple[StackClass, ...]:
+    return tuple(
+        StackClass(
+            pids=tuple(key.pid for key in one.members),
+            ranks=tuple(seen.members[key].process.rank for key in one.members),
+            motion=one.motion,
+            frames=tuple(place_of(frame) for frame in one.stack[:MOST_FRAMES]),
+            odd=one in compared.odd,
+        )
+        for compared in compare(seen)
+        for one in compared.classes
     )
 
 

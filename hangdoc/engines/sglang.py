@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from hangdoc.engines._collectives import LOG_LINES as COLLECTIVE_LINES
 from hangdoc.model.engine import Activity, Engine, FrameRule, LogLine, Option, Title
 from hangdoc.model.log import LogEventKind, Phase
 
@@ -126,6 +127,25 @@ LOG_LINES = (
         "watchdog timeout",
         kind="watchdog",
     ),
+    _line(
+        "group-on-several-nodes",
+        r"^Custom ?[Aa]ll-?[Rr]educe is disabled because this process group spans across nodes",
+        "the process group is on several nodes",
+    ),
+    _line("graph-addresses", r"Registering (?P<count>\d+) cuda graph addresses", "graph addresses: {count}"),
+    _line(
+        "load-barrier",
+        r"rank (?P<rank>\d+) could finish the model loading, but there are other ranks that didn't finish",
+        "rank {rank} has loaded, others have not finished",
+        kind="crash",
+    ),
+    _line(
+        "capture-failed-by-peer",
+        r"Capture cuda graph failed: .*Connection closed by peer",
+        "graph capture failed: a peer closed the connection",
+        kind="crash",
+    ),
+    *COLLECTIVE_LINES,
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from hangdoc.engines._collectives import LOG_LINES
 from hangdoc.model.engine import Engine, Option, Title
 
 TITLES = (
@@ -31,4 +32,5 @@ ENGINE = Engine(
     distribution="torch",
     titles=TITLES,
     options=OPTIONS,
+    log_lines=LOG_LINES,
 )

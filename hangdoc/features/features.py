@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from hangdoc.features.dumps import Dumps, ThreadHistory, dumps
-from hangdoc.features.gpu import gpu_memory_moved
+from hangdoc.features.gpu import GpuHistory, gpu_histories, gpu_memory_moved
 from hangdoc.features.index import Index, Window
 from hangdoc.features.links import recent_links
 from hangdoc.features.lock_files import Polled, polled_lock_files
@@ -83,7 +83,8 @@ class Departure:
 class Features:
     """A window of a trace, read. members: alive at its end, sorted by key; steady: its slices are of one kind.
 
-    gpu_moved_bytes: by how much the memory in use on all GPUs changed, either way; surroundings: as last read.
+    gpu_moved_bytes: by how much the memory in use on all GPUs changed, either way; gpu_histories: each GPU over the
+    window, sample by sample; surroundings: as last read.
 
     Equal by identity only, so that what is drawn from it can be kept.
     """
@@ -98,6 +99,7 @@ class Features:
     gpus: Reading[Gpus]
     gpu_moved_bytes: Reading[int]
     surroundings: Reading[Surroundings]
+    gpu_histories: Reading[tuple[GpuHistory, ...]]
     phase: Phase
     steady: bool
 
@@ -155,6 +157,7 @@ def features(trace: Trace, engine: Engine, window: Window, *, steady: bool) -> F
         gpus=Known(gpus[-1][1]) if gpus else index.missing("gpu", None, window),
         gpu_moved_bytes=gpu_memory_moved(index, window),
         surroundings=Known(around[-1][1]) if around else index.missing("surroundings", None, until_now),
+        gpu_histories=gpu_histories(index, window, trace.header.interval_s),
         phase="unknown",
         steady=steady,
     )

@@ -19,7 +19,8 @@ class LogState:
     """What the launch's log says up to a moment.
 
     milestones: every milestone line so far, oldest first; crashes: crash and watchdog lines; fresh: lines of any kind
-    that were written within the window and say something new; grown_bytes: growth of the file in the window;
+    that were written within the window and say something new; progress: progress lines so far, each text once, in the
+    order in which they were last written; grown_bytes: growth of the file in the window;
     silent_s: since its last write, at the end of the window; last_progress: the newest state of any progress bar.
     """
 
@@ -29,6 +30,7 @@ class LogState:
     grown_bytes: int
     silent_s: float
     path: str
+    progress: tuple[LogEvent, ...] = ()
     last_progress: LogEvent | None = None
 
     def reached(self, name: str) -> bool:
@@ -63,8 +65,15 @@ def log_state(index: Index, window: Window, end_wall_ns: int) -> Reading[LogStat
             silent_s=max(0.0, (end_wall_ns - last.modified_wall_ns) / 1e9),
             path=path,
             last_progress=next((event for event in reversed(every) if event.kind == "progress"), None),
+            progress=_last_of_each(every),
         )
     )
+
+
+def _last_of_each(every: list[LogEvent]) -> tuple[LogEvent, ...]:
+    """Return the last progress line of each text: bars write the same one again and again."""
+    bars = {(event.name, event.text): event for event in every if event.kind == "progress"}
+    return tuple(sorted(bars.values(), key=lambda event: event.offset))
 
 
 def _fresh(every: list[LogEvent], inside: tuple[LogEvent, ...]) -> tuple[LogEvent, ...]:

@@ -117,6 +117,12 @@ def readings_are_steady(case: Case) -> Outcome:
 
 def nothing_progresses(case: Case) -> Outcome:
     """No member that has to move shows any work: no input or output, no faults, no memory, no new line of its log."""
+    host = nothing_moves_on_the_host(case)
+    return (_gpu_work_unread(case.features) or host) if isinstance(host, Present) else host
+
+
+def nothing_moves_on_the_host(case: Case) -> Outcome:
+    """No member that has to move shows work outside the GPUs: no input or output, faults, memory or new log line."""
     features = case.features
     unread: Unread | None = None
     for member in _who_may_work(features):
@@ -133,12 +139,8 @@ def nothing_progresses(case: Case) -> Outcome:
         if isinstance(outcome, Absent):
             return outcome
         unread = unread or outcome
-    return (
-        unread
-        or _gpu_work_unread(features)
-        or Present(
-            f"nothing moved in {features.window.seconds:.0f} s: no reads, writes, page faults, memory or log lines"
-        )
+    return unread or Present(
+        f"nothing moved in {features.window.seconds:.0f} s: no reads, writes, page faults, memory or log lines"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import activity
 from hangdoc.features.features import Features
+from hangdoc.features.frames import is_file
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Missing
@@ -47,6 +48,22 @@ def _others_are_expected(case: Case) -> Outcome:
     return Absent("the launch expects no node but this one")
 
 
+MET_FILES = ("distributed/device_communicators/pynccl.py", "distributed/device_communicators/shm_broadcast.py")
+"""Files of what follows the meeting: NCCL's set-up and the message queues between ranks."""
+
+
+def _has_met(case: Case) -> Outcome:
+    """Excluding: a rank is in a collective or in NCCL's set-up, which begin when every rank has come."""
+    for member in case.features.movers:
+        if isinstance(member.main, Missing):
+            return Unread.of(member.main, f"stack of {signs.name_of(member.process)}")
+        main = member.main.value
+        met = any(is_file(frame.file, file) for frame in main.last.stack for file in MET_FILES)
+        if met or main.last.meaning.does("collective"):
+            return Present(f"{signs.name_of(member.process)} has met the others: {signs.where(main)}")
+    return Absent("no rank is past the meeting point")
+
+
 def _culprits(case: Case) -> tuple[Culprit, ...]:
     return tuple(
         Culprit(
@@ -83,7 +100,7 @@ HYPOTHESIS = Hypothesis(
         signs.readings_are_steady,
     ),
     supporting=(_others_are_expected, signs.log_is_silent_too_long),
-    excluding=(signs.nobody_died,),
+    excluding=(_has_met, signs.nobody_died),
     headline=_headline,
     culprits=_culprits,
     action="Start the missing node, or check --dist-init-addr, its port and the firewall between the nodes.",

@@ -16,6 +16,9 @@ Grade: TypeAlias = Literal["confirmed", "likely", "undetermined", "ruled-out"]
 TargetKind: TypeAlias = Literal["live", "log", "trace"]
 OutputState: TypeAlias = Literal["flushed", "held-back", "nothing-written", "pipe-full", "unknown"]
 
+StackMotion: TypeAlias = Literal["frozen", "moving", "seen-once"]
+"""Whether stacks changed between two dumps."""
+
 HANG_VERDICTS: frozenset[Verdict] = frozenset({"busy-wait", "blocked", "hung", "crashed"})
 
 
@@ -130,6 +133,20 @@ class ProcessState(Struct, frozen=True, kw_only=True):
     demand_ratio: float | None
 
 
+class StackClass(Struct, frozen=True, kw_only=True):
+    """Ranks whose main threads stand in one place.
+
+    pids, ranks: of its members, in one order; motion: over the dumps; frames: innermost first, at most eight;
+    odd: they stand elsewhere than the others wait.
+    """
+
+    pids: tuple[int, ...]
+    ranks: tuple[dict[str, int], ...]
+    motion: StackMotion
+    frames: tuple[str, ...]
+    odd: bool
+
+
 class Diagnosis(Struct, frozen=True, kw_only=True):
     """The whole answer; report.document turns it into the JSON of the contract."""
 
@@ -148,3 +165,4 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
     missing: tuple[MissingReading, ...]
     window_s: float
     processes: tuple[ProcessState, ...]
+    stack_classes: tuple[StackClass, ...] = ()

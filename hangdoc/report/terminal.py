@@ -14,6 +14,7 @@ from hangdoc.model.diagnosis import Culprit, Diagnosis, Finding, GpuState, Outpu
 from hangdoc.report.document import timestamp
 from hangdoc.report.lacks import Lack, grouped
 from hangdoc.report.plain import plain
+from hangdoc.report.ranks import ranks_compared
 from hangdoc.report.rows import bullet, harmless, section
 from hangdoc.report.words import GRADE_WORDS, OUTPUT_WORDS, bytes_text, duration, rank_text, ratio
 
@@ -44,6 +45,7 @@ def parts(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     yield from section("Next", _next_steps(diagnosis))
     yield from _evidence(diagnosis)
     yield from section("Who waits for whom", _waits(diagnosis))
+    yield from section("Ranks compared", ranks_compared(diagnosis))
     yield from _verdicts(diagnosis)
     yield from section("Output", _outputs(diagnosis.outputs))
     yield from section("GPUs", [_gpu(one) for one in diagnosis.gpus or ()])

@@ -10,12 +10,19 @@ import ctypes
 import json
 import signal
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pynvml
 
 PR_SET_PDEATHSIG = 1
+
+FIELDS = ("name", "memory", "use", "power", "limit", "clock", "clock_most", "processes", "uses")
+
+RECENT_S = 2.5
+"""How old the driver's samples of a process may be: it takes some every second, and a poll comes every second.
+Arbitrary above that."""
 
 Answer = dict[str, Any]
 
@@ -45,7 +52,7 @@ def device(index: int) -> Answer:
     """Ask for one device; without a handle every field is the handle's error."""
     handle = ask("nvmlDeviceGetHandleByIndex", index)
     if "error" in handle:
-        return {"name": handle, "memory": handle, "use": handle, "power": handle, "limit": handle, "processes": handle}
+        return dict.fromkeys(FIELDS, handle)
     to = handle["value"]
     return {
         "name": ask("nvmlDeviceGetName", to),
@@ -53,7 +60,10 @@ def device(index: int) -> Answer:
         "use": then(ask("nvmlDeviceGetUtilizationRates", to), lambda rates: rates.gpu),
         "power": ask("nvmlDeviceGetPowerUsage", to),
         "limit": ask("nvmlDeviceGetEnforcedPowerLimit", to),
+        "clock": ask("nvmlDeviceGetClockInfo", to, pynvml.NVML_CLOCK_SM),
+        "clock_most": ask("nvmlDeviceGetMaxClockInfo", to, pynvml.NVML_CLOCK_SM),
         "processes": processes(to),
+        "uses": uses(to),
     }
 
 
@@ -72,6 +82,15 @@ def processes(to: Any) -> Answer:
     found = {process.pid: process.usedGpuMemory for process in graphics.get("value", [])}
     found.update({process.pid: process.usedGpuMemory for process in compute["value"]})
     return {"value": sorted(found.items())}
+
+
+def uses(to: Any) -> Answer:
+    """Ask for how much of the time kernels of each process ran lately, in percent; who is idle is not listed."""
+    since_us = int((time.time() - RECENT_S) * 1e6)
+    answer = ask("nvmlDeviceGetProcessUtilization", to, since_us)
+    if answer.get("error") == "NVMLError_NotFound":
+        return {"value": []}
+    return then(answer, lambda found: sorted((sample.pid, sample.smUtil) for sample in found))
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""What NVML says of the GPUs: memory by process, utilisation, power."""
+"""What NVML says of the GPUs: memory and use by process, utilisation, power, clocks."""
 
 from __future__ import annotations
 
@@ -128,14 +128,23 @@ def gpu(index: int, device: dict[str, Any]) -> Gpu:
         util_ratio=reading(device["use"], lambda percent: percent / 100),
         power_w=reading(device["power"], lambda milliwatts: milliwatts / 1000),
         power_limit_w=reading(device["limit"], lambda milliwatts: milliwatts / 1000),
-        processes=reading(device["processes"], lambda found: tuple(_process(*entry) for entry in found)),
+        processes=reading(
+            device["processes"], lambda found: tuple(_process(*entry, device["uses"]) for entry in found)
+        ),
+        sm_clock_mhz=reading(device["clock"], int),
+        sm_clock_most_mhz=reading(device["clock_most"], int),
     )
 
 
-def _process(pid: int, used_bytes: int | None) -> GpuProcess:
-    if used_bytes is None:
-        return GpuProcess(pid, _missing("unsupported", "the driver does not tell this process's memory"))
-    return GpuProcess(pid, Known(used_bytes))
+def _process(pid: int, used_bytes: int | None, uses: dict[str, Any]) -> GpuProcess:
+    memory: Reading[int] = (
+        Known(used_bytes)
+        if used_bytes is not None
+        else _missing("unsupported", "the driver does not tell this process's memory")
+    )
+    percents = reading(uses, lambda found: [percent for user, percent in found if user == pid])
+    util = Known(max(percents.value, default=0) / 100) if isinstance(percents, Known) else percents
+    return GpuProcess(pid, memory, util)
 
 
 def _missing(reason: Reason, detail: str) -> Missing:
@@ -165,7 +174,7 @@ def check(proc: Path, devices: Path = Path("/dev")) -> Reading[str]:
 
 PROBE = Probe(
     name=NAME,
-    title="memory by process, utilisation and power of each GPU",
+    title="memory and use by process, utilisation, power and clocks of each GPU",
     open=open_session,
     check=check,
     background=True,

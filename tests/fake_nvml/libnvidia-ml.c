@@ -1,8 +1,9 @@
 /* A stand-in for libnvidia-ml.so.1: what it answers is in the text file $FAKE_NVML, read anew at every call.
 
    gpus N                  how many devices
-   gpu I KEY VALUE         KEY: util, mem_used, mem_total (MiB), power, limit (mW)
+   gpu I KEY VALUE         KEY: util, mem_used, mem_total (MiB), power, limit (mW), clock, clock_most (MHz)
    proc I PID MIB          memory of a process; -1: the driver does not tell
+   use I PID PERCENT       a sample of how long kernels of a process ran
    fail FUNCTION CODE      that function returns the code
    hang FUNCTION           that function never returns */
 #include <stdio.h>
@@ -16,7 +17,7 @@ typedef struct {
     unsigned index;
 } Device;
 
-enum { INSUFFICIENT_SIZE = 7, INVALID_ARGUMENT = 2, DEVICES = 64 };
+enum { INSUFFICIENT_SIZE = 7, INVALID_ARGUMENT = 2, NOT_FOUND = 6, DEVICES = 64 };
 static Device devices[DEVICES];
 
 static FILE *state(void) {
@@ -162,4 +163,43 @@ Return nvmlDeviceGetGraphicsRunningProcesses_v3(Device *device, unsigned *size, 
     GATE;
     *size = 0;
     return 0;
+}
+Return nvmlDeviceGetClockInfo(Device *device, unsigned type, unsigned *megahertz) {
+    (void)type;
+    GATE;
+    *megahertz = (unsigned)number(device->index, "clock", 1980);
+    return 0;
+}
+Return nvmlDeviceGetMaxClockInfo(Device *device, unsigned type, unsigned *megahertz) {
+    (void)type;
+    GATE;
+    *megahertz = (unsigned)number(device->index, "clock_most", 1980);
+    return 0;
+}
+
+typedef struct {
+    unsigned pid;
+    u64 time_us;
+    unsigned sm, memory, encoder, decoder;
+} Use;
+Return nvmlDeviceGetProcessUtilization(Device *device, Use *uses, unsigned *size, u64 since_us) {
+    (void)since_us;
+    GATE;
+    char line[256];
+    unsigned index, pid, percent, found = 0;
+    FILE *file = state();
+    while (file && fgets(line, sizeof line, file)) {
+        if (sscanf(line, "use %u %u %u", &index, &pid, &percent) != 3 || index != device->index) continue;
+        if (uses && found < *size) {
+            memset(&uses[found], 0, sizeof *uses);
+            uses[found].pid = pid;
+            uses[found].sm = percent;
+        }
+        found++;
+    }
+    if (file) fclose(file);
+    int fits = found <= *size && uses;
+    *size = found;
+    if (!found) return NOT_FOUND;
+    return fits ? 0 : INSUFFICIENT_SIZE;
 }

@@ -16,7 +16,17 @@ from hangdoc_probes import gpu
 from tests.fake_nvml.stub import FakeNvml
 from tests.unit.probes.targets import round_of
 
-TWO = ("gpus 2", "gpu 1 util 40", "gpu 1 power 350500", "gpu 1 mem_used 2000", "proc 1 4711 1500", "proc 1 4712 -1")
+TWO = (
+    "gpus 2",
+    "gpu 1 util 40",
+    "gpu 1 power 350500",
+    "gpu 1 mem_used 2000",
+    "gpu 1 clock 345",
+    "proc 1 4711 1500",
+    "proc 1 4712 -1",
+    "use 1 4711 12",
+    "use 1 4711 47",
+)
 
 
 @pytest.fixture(scope="module")
@@ -59,14 +69,28 @@ def found(reading: object) -> tuple[Gpu, ...]:
 
 
 def test_every_field_is_read(nvml: FakeNvml, session: gpu.GpuSession) -> None:
-    """Memory, use, power and who holds memory come in bytes, shares and watts."""
+    """Memory, use, power, clocks and who holds memory come in bytes, shares, watts and megahertz."""
     _, second = found(session.read())
     assert (second.index, second.used_bytes, second.util_ratio) == (1, Known(2000 << 20), Known(0.4))
     assert (second.power_w, second.power_limit_w) == (Known(350.5), Known(700.0))
     assert isinstance(second.processes, Known)
     told, untold = second.processes.value
-    assert told == GpuProcess(4711, Known(1500 << 20))
+    assert told == GpuProcess(4711, Known(1500 << 20), Known(0.47))
     assert isinstance(untold.used_bytes, Missing)
+    assert untold.util_ratio == Known(0.0)
+    assert (second.sm_clock_mhz, second.sm_clock_most_mhz) == (Known(345), Known(1980))
+
+
+def test_a_gpu_on_which_nobody_ran_lists_no_use(nvml: FakeNvml, session: gpu.GpuSession) -> None:
+    """A driver that finds no sample of any process says that none of them ran; one that refuses says nothing."""
+    nvml.says("gpus 1", "proc 0 4711 1500")
+    idle = found(session.read())[0].processes
+    assert isinstance(idle, Known)
+    assert idle.value[0].util_ratio == Known(0.0)
+    nvml.says("gpus 1", "proc 0 4711 1500", "fail nvmlDeviceGetProcessUtilization 4")
+    refused = found(session.read())[0].processes
+    assert isinstance(refused, Known)
+    assert isinstance(refused.value[0].util_ratio, Missing)
 
 
 def test_a_call_that_fails_costs_its_own_field(nvml: FakeNvml, session: gpu.GpuSession) -> None:

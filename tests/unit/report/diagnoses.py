@@ -16,6 +16,7 @@ from hangdoc.model.diagnosis import (
     NextStep,
     Output,
     ProcessState,
+    StackClass,
     Target,
     Wait,
     WaitEnd,
@@ -125,6 +126,16 @@ FULL = Diagnosis(
             cpu_ratio=None,
             demand_ratio=None,
         ),
+    ),
+    stack_classes=(
+        StackClass(
+            pids=(129, 131),
+            ranks=({"tp": 0}, {"tp": 2}),
+            motion="frozen",
+            frames=("barrier (distributed/distributed_c10d.py:5000)", "capture_one (runner.py:88)"),
+            odd=False,
+        ),
+        StackClass(pids=(130,), ranks=({"tp": 1},), motion="moving", frames=("capture (model.py:88)",), odd=True),
     ),
 )
 

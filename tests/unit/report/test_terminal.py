@@ -152,3 +152,17 @@ def a_process(state: str, pid: int = 1) -> ProcessState:
         cpu_ratio=1.0,
         demand_ratio=1.0,
     )
+
+
+def test_ranks_are_compared() -> None:
+    """Each class of stacks is a line: who stands there, whether it moves, where; the odd one out is marked."""
+    text = " ".join(rendered(FULL).split())
+    assert (
+        "process 129, process 131, stands still: barrier (distributed/distributed_c10d.py:5000) < capture_one" in text
+    )
+    assert "> scheduler DP0 TP1 130, moves: capture (model.py:88) (the odd one out)" in text
+
+
+def test_one_rank_is_not_compared() -> None:
+    """A launch of one rank has nothing to compare."""
+    assert "Ranks compared" not in rendered(a_diagnosis(stack_classes=FULL.stack_classes[1:]))

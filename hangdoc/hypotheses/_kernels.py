@@ -1,0 +1,117 @@
+"""What the kernels of a rank do on its GPU: shared by the hypotheses of GPUs that spin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hangdoc.criteria import Absent, Case, Outcome, Present, Unread
+from hangdoc.features.features import Features, Member
+from hangdoc.features.gpu import GpuHistory, KernelUse
+from hangdoc.hypotheses import _signs as signs
+from hangdoc.model.process import ProcessKey
+from hangdoc.model.reading import Known, Missing, Reading
+
+WORST: tuple[KernelUse, ...] = ("works", "held-back", "spins", "idle")
+"""Of several GPUs the first of these that one of them shows is what the rank does."""
+
+
+def gpus_of(features: Features, member: Member) -> Reading[tuple[GpuHistory, ...]]:
+    """Return the GPUs on which the driver lists a member; empty for one that has no GPU open.
+
+    Missing where the driver lists it on none although it has one open: in a container pids may be another namespace's.
+    """
+    if isinstance(member.has_gpu, Missing):
+        return member.has_gpu
+    if not member.has_gpu.value:
+        return Known(())
+    if isinstance(features.gpu_histories, Missing):
+        return features.gpu_histories
+    found = []
+    for gpu in features.gpu_histories.value:
+        if isinstance(gpu.now.processes, Missing):
+            return gpu.now.processes
+        if gpu.user(member.key.pid) is not None:
+            found.append(gpu)
+    if not found:
+        return Missing("gpu", "unsupported", "the driver lists its pid on no GPU that is visible here")
+    return Known(tuple(found))
+
+
+def kernel_use(features: Features, member: Member) -> Reading[tuple[KernelUse, str]]:
+    """Return what a member's kernels did in the window, with its sentence."""
+    gpus = gpus_of(features, member)
+    if isinstance(gpus, Missing):
+        return gpus
+    uses: dict[KernelUse, str] = {}
+    for gpu in gpus.value:
+        use = gpu.use
+        if isinstance(use, Missing):
+            return use
+        if use.value != "idle" and (stranger := _stranger(features, gpu)) is not None:
+            return stranger
+        uses.setdefault(use.value, gpu.sentence())
+    worst = next((use for use in WORST if use in uses), None)
+    return Known(("idle", "it has no GPU open") if worst is None else (worst, uses[worst]))
+
+
+def _stranger(features: Features, gpu: GpuHistory) -> Missing | None:
+    """Return why it is not known whose kernels run: somebody outside the launch is on the GPU and may run them."""
+    members = {key.pid for key in features.members}
+    processes = () if isinstance(gpu.now.processes, Missing) else gpu.now.processes.value
+    for one in processes:
+        if one.pid not in members and one.util_ratio != Known(0.0):
+            detail = f"process {one.pid} outside the launch is on GPU {gpu.now.index} as well: whose kernels run"
+            return Missing("gpu", "unsupported", detail)
+    return None
+
+
+def gpu_spins(features: Features, member: Member) -> Outcome:
+    """Tell whether a member's GPU was busy in every sample at a power near idle, although its clock is free."""
+    use, name = kernel_use(features, member), signs.name_of(member.process)
+    if isinstance(use, Missing):
+        return Unread.of(use, f"what the kernels of {name} do")
+    kind, sentence = use.value
+    if kind == "spins":
+        return Present(f"{sentence} all the time, near idle power: kernels of {name} run and get nowhere")
+    if kind == "held-back":
+        return Unread(f"{sentence}, and its clock is held back: real work would draw as little")
+    return Absent(f"{sentence}: no kernel of {name} spins")
+
+
+def its_gpu_spins(case: Case) -> Outcome:
+    """Its GPU is busy in every sample of the window, at a power near idle and a clock that is free.
+
+    Tiny real kernels look the same, so that this alone never shows a hang.
+    """
+    return gpu_spins(case.features, case.patient)
+
+
+def gpus_spin(features: Features, keys: Iterable[ProcessKey]) -> Outcome:
+    """Tell whether the GPU of each of these spins."""
+    outcomes = [gpu_spins(features, features.members[key]) for key in keys]
+    for kind in (Absent, Unread):
+        if (other := next((one for one in outcomes if isinstance(one, kind)), None)) is not None:
+            return other
+    return Present("; ".join(dict.fromkeys(one.because for one in outcomes))) if outcomes else Absent("there is none")
+
+
+def every_gpu_spins(case: Case) -> Outcome:
+    """The GPU of every rank is busy in every sample, at a power near idle and a clock that is free."""
+    return gpus_spin(case.features, (member.key for member in case.features.movers))
+
+
+def nothing_gets_anywhere(case: Case) -> Outcome:
+    """Nothing moves on the host, and kernels that run on a GPU of the launch spin near idle power."""
+    host = signs.nothing_moves_on_the_host(case)
+    if not isinstance(host, Present):
+        return host
+    unread: Unread | None = None
+    for member in case.features.movers:
+        use = kernel_use(case.features, member)
+        if isinstance(use, Missing):
+            unread = Unread.of(use, f"what the kernels of {signs.name_of(member.process)} do")
+        elif use.value[0] == "works":
+            unread = Unread(f"{use.value[1]}: whether that gets anywhere is not read")
+        elif use.value[0] == "held-back":
+            unread = Unread(f"{use.value[1]}, and its clock is held back: that may be real work")
+    return unread or host
