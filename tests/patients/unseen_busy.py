@@ -7,10 +7,11 @@ import mmap
 import os
 import socket
 import subprocess
+import time
 import zlib
 from pathlib import Path
 
-from tests.patients.stage import Stage, patient
+from tests.patients.stage import SEVERAL_S, Stage, patient
 from tests.patients.unseen_props import become, build, keep_open, log_to
 
 SHARD_BYTES = 1 << 23
@@ -32,9 +33,9 @@ COMPILER = r"""
 int main(int count, char **words) {
     double sum = 0;
     FILE *object = fopen(words[1], "w");
-    for (long i = 1; i < 200000000; i++) {
+    for (long i = 1; i < 800000000; i++) {
         sum += 1.0 / ((double)i * i);
-        if (i % 1000000 == 0) fprintf(object, "%.12f\n", sum);
+        if (i % 4000000 == 0) fprintf(object, "%.12f\n", sum);
     }
     return fclose(object);
 }
@@ -146,6 +147,7 @@ def weights_mapped_from_a_file(stage: Stage) -> None:
                     pages[offset]
                 pages.madvise(mmap.MADV_DONTNEED)
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                time.sleep(SEVERAL_S)
 
     stage.two_ranks(rank)
 

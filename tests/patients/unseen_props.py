@@ -15,6 +15,9 @@ from tests.patients.stage import Stage
 Act: TypeAlias = Callable[[Callable[[], None]], object]
 """What a part does; it is given a function that returns when all the others have called it too."""
 
+NOBODYS_ADDRESS = ("127.0.0.1", 1)
+"""Nobody listens here; a port that no connection gets for its own end, so that none can meet itself."""
+
 PRELUDE = r"""
 #include <fcntl.h>
 #include <pthread.h>

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 from tests.patients.stage import Stage, patient
-from tests.patients.unseen_props import become, build
+from tests.patients.unseen_props import NOBODYS_ADDRESS, become, build
 
 FLAG = r"""
 int main(int count, char **words) {
@@ -138,11 +138,9 @@ def connect_to(address: tuple[str, int]) -> socket.socket:
 @patient("busy-wait", "undetermined", culprit="rank1")
 def address_where_nobody_listens(stage: Stage) -> None:
     """Rank 1 connects without pause to an address that refuses it each time; rank 0 waits for rank 1."""
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        address = gone.getsockname()
 
     def rank(stage: Stage) -> None:
         stage.arrive("rank1")
-        connect_to(address)
+        connect_to(NOBODYS_ADDRESS)
 
     stage.two_ranks(rank)

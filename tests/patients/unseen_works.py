@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.patients.stage import SEVERAL_S, Stage, get_on, patient, say
-from tests.patients.unseen_props import Act, arrive_together, fork_together, log_to
+from tests.patients.unseen_props import NOBODYS_ADDRESS, Act, arrive_together, fork_together, log_to
 
 STEP_S = 0.2
 TURN_S = 1.5
@@ -145,8 +145,6 @@ def log_through_a_slow_helper(stage: Stage) -> None:
 @patient("healthy", "slow-start")
 def retries_until_the_server_is_up(stage: Stage) -> None:
     """Rank 1 tries every half second to connect to rank 0, which reads its weights first and will listen then."""
-    with socket.create_server(("127.0.0.1", 0)) as later:
-        address = later.getsockname()
 
     def load() -> None:
         stage.arrive("rank0")
@@ -156,7 +154,7 @@ def retries_until_the_server_is_up(stage: Stage) -> None:
         stage.arrive("rank1")
         while True:
             try:
-                socket.create_connection(address)
+                socket.create_connection(NOBODYS_ADDRESS)
             except ConnectionRefusedError:
                 time.sleep(0.5)
 
