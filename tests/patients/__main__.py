@@ -4,10 +4,28 @@ from __future__ import annotations
 
 import argparse
 
-from tests.patients import deaths, idle, locks, pipes, spins, starts, stops, waits
+from tests.patients import (
+    deaths,
+    idle,
+    locks,
+    pipes,
+    spins,
+    starts,
+    stops,
+    unseen_busy,
+    unseen_helpers,
+    unseen_idle,
+    unseen_locks,
+    unseen_sockets,
+    unseen_spins,
+    unseen_works,
+    waits,
+)
 from tests.patients.stage import PATIENTS, Stage, tie_to_parent
 
-WARDS = (deaths, idle, locks, pipes, spins, starts, stops, waits)
+SEEN_WARDS = (deaths, idle, locks, pipes, spins, starts, stops, waits)
+UNSEEN_WARDS = (unseen_busy, unseen_helpers, unseen_idle, unseen_locks, unseen_sockets, unseen_spins, unseen_works)
+WARDS = SEEN_WARDS + UNSEEN_WARDS
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from hangdoc.trace.reader import read
 from hangdoc.trace.records import Trace
-from tests.patients import spins, starts
+from tests.patients import spins, starts, unseen_busy, unseen_spins
 from tests.patients.__main__ import WARDS
 from tests.patients.stage import PATIENTS, Patient
 
@@ -55,7 +55,7 @@ while True:
 SPEAKERS = {"lock-holder": LOCK_HOLDER, "slow-sender": SLOW_SENDER}
 """Companions that do something in the patient's folder, and then say so through its FIFO."""
 
-BUSY_WARDS = frozenset({spins.__name__, starts.__name__})
+BUSY_WARDS = frozenset({spins.__name__, starts.__name__, unseen_busy.__name__, unseen_spins.__name__})
 
 assert WARDS  # importing them has entered their patients
 
