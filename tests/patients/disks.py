@@ -61,7 +61,7 @@ def writer_thread_that_a_full_disk_ended(stage: Stage) -> None:
         small_disk(stage.folder)
         results: queue.SimpleQueue[int] = queue.SimpleQueue()
         full = threading.Event()
-        threading.excepthook = lambda raised: None
+        threading.excepthook = lambda _: None
         writer = threading.Thread(target=write, args=(results, full))
         writer.start()
         full.wait()

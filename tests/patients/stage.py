@@ -145,7 +145,7 @@ class Stage:
             os.waitpid(child, 0)
 
     def waiting_rank(self, first: Callable[[], object] = lambda: None) -> socket.socket:
-        """Start a rank 0 that waits on a socket for a word of rank 1; return rank 1's end. first: what rank 0 does before."""
+        """Start a rank 0 that waits on a socket for a word of rank 1; return rank 1's end. first: its first act."""
         ours, theirs = socket.socketpair()
         theirs.set_inheritable(True)  # a rank 1 that becomes another program is still the one that could speak
 

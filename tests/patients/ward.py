@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,11 +36,16 @@ SURE_S, UNSURE_S = 30, 8
 """Longest windows: of a patient that must be told what it is, which takes 5 s or what a full machine needs; and of one
 for which "undetermined" will do, which takes all of it."""
 
+TRACE_FILE = "look.hangtrace"
 HANGDOC = (sys.executable, "-c", "from hangdoc.cli.main import main; main()")
 
 BUSY_WARDS = frozenset({spins.__name__, starts.__name__})
 
 assert WARDS  # importing them has entered their patients
+
+
+class NoDocumentError(AssertionError):
+    """hangdoc said nothing of a patient: its fault, whatever the patient does."""
 
 
 @dataclass(frozen=True)
@@ -104,14 +109,21 @@ def is_busy(patient: Patient) -> bool:
 class Ward:
     """Every patient that is asked for, looked at in the background from the start."""
 
-    def __init__(self, names: Iterable[str], folder: Path) -> None:
-        self._quiet, self._busy = ThreadPoolExecutor(QUIET_BEDS), ThreadPoolExecutor(BUSY_BEDS)
+    def __init__(self, names: Iterable[str], folder: Path, beds: int = QUIET_BEDS) -> None:
+        self._quiet = ThreadPoolExecutor(beds)
+        self._busy = ThreadPoolExecutor(max(1, beds * BUSY_BEDS // QUIET_BEDS))
         self._folder = folder
         self._looks: dict[str, Future[Seen]] = {name: self._admit(PATIENTS[name]) for name in names}
 
     def look(self, name: str) -> Seen:
         """Return what was seen of a patient."""
         return self._looks[name].result()
+
+    def as_they_end(self) -> Iterator[str]:
+        """Yield the patients as soon as each has been looked at."""
+        names = {future: name for name, future in self._looks.items()}
+        for future in as_completed(names):
+            yield names[future]
 
     def close(self) -> None:
         """End every look that has not begun, and wait for the others."""
@@ -131,13 +143,17 @@ class Ward:
 
 def look(patient: Patient, parts: dict[int, str], folder: Path) -> Seen:
     """Look once at a running patient."""
-    root, trace = next(pid for pid, name in parts.items() if name == "launcher"), folder / "look.hangtrace"
+    root, trace = next(pid for pid, name in parts.items() if name == "launcher"), folder / TRACE_FILE
     before = chart(parts, folder)
     command = [*HANGDOC, "watch", str(root), "--once", "--json"]
     most_s = UNSURE_S if "undetermined" in patient.truth.accepted else SURE_S
     command += ["--max-window", str(most_s), "--record", str(trace)]
-    run = subprocess.run(command, check=False, capture_output=True, text=True, timeout=LOOK_S, cwd=ROOT)
-    assert run.stdout, f"{patient.name}: {run.stderr}"
+    try:
+        run = subprocess.run(command, check=False, capture_output=True, text=True, timeout=LOOK_S, cwd=ROOT)
+    except subprocess.TimeoutExpired as late:
+        raise NoDocumentError(f"{patient.name}: hangdoc did not end within {LOOK_S:.0f} s") from late
+    if not run.stdout:
+        raise NoDocumentError(f"{patient.name}: {run.stderr}")
     took_s = time.monotonic() - before.at_s
     lacks = not_seen(patient, parts, before, folder)
     return Seen(patient, parts, json.loads(run.stdout), trace, took_s, lacks)
