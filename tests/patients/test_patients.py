@@ -8,6 +8,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from hangdoc.diagnosis import diagnose
+from tests.golden.recording import keep
 from tests.patients.stage import HANGS, PATIENTS
 from tests.patients.ward import Ward, is_busy
 from tests.properties.test_missing_readings import check, groups_of, without
@@ -34,6 +35,7 @@ def test_illness(ward: Ward, name: str) -> None:
     if seen.verdict in HANGS:
         assert seen.document["grade"] in {"likely", "confirmed"}, seen.told()
         assert truth.names(frozenset(seen.culprits)), seen.told()
+    keep(seen.file, f"patients/{name}")
 
 
 @pytest.mark.parametrize("name", cases(sorted(name for name, patient in PATIENTS.items() if patient.truth.edges)))
@@ -50,6 +52,7 @@ def test_no_false_hang(ward: Ward, name: str) -> None:
     assert not seen.not_seen, f"inconclusive: {seen.not_seen}"
     assert seen.verdict not in seen.patient.truth.forbidden, seen.told()
     assert seen.verdict in seen.patient.truth.accepted, seen.told()
+    keep(seen.file, f"patients/{name}")
 
 
 @pytest.mark.parametrize("name", cases(sorted(PATIENTS)))
