@@ -216,6 +216,6 @@ def _zombies(trace: Trace) -> dict[ProcessKey, int]:
     for position, snapshot in enumerate(trace.snapshots):
         for sample in snapshot.samples:
             use = sample.reading.value if isinstance(sample.reading, Known) else None
-            if sample.process is not None and isinstance(use, CpuUse) and use.stat.state == "Z":
+            if sample.process is not None and isinstance(use, CpuUse) and use.stat.is_zombie:
                 found.setdefault(sample.process, position)
     return found

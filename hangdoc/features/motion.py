@@ -60,10 +60,14 @@ class Flow:
 
 @dataclass(frozen=True)
 class Motion:
-    """One process over a window. state: of the main thread at the last reading (R, S, D, T, t, Z)."""
+    """One process over a window. state: of the main thread at the last reading (R, S, D, T, t, Z).
+
+    is_zombie: the process has ended, and not its main thread alone.
+    """
 
     seconds: float
     state: str
+    is_zombie: bool
     states: tuple[str, ...]
     cpu_ratio: Reading[float]
     demand_ratio: Reading[float]
@@ -108,7 +112,7 @@ def _motion(begin: CpuUse, end: CpuUse, seconds: float, states: tuple[str, ...],
     else:
         ticks = end.stat.utime_ticks + end.stat.stime_ticks - begin.stat.utime_ticks - begin.stat.stime_ticks
         cpu, demand = Known(ticks / ticks_per_s / seconds), threads
-    return Motion(seconds, end.stat.state, states, cpu, demand, threads)
+    return Motion(seconds, end.stat.state, end.stat.is_zombie, states, cpu, demand, threads)
 
 
 def _threads(begin: CpuUse, end: CpuUse, seconds: float, ticks_per_s: int) -> Reading[dict[int, ThreadMotion]]:

@@ -272,7 +272,7 @@ VITAL_ROLES = frozenset({"scheduler", "worker", "detokenizer", "launcher", "rout
 
 def is_zombie(member: Member) -> bool:
     """Tell whether a member has ended and nobody has reaped it."""
-    return not isinstance(member.motion, Missing) and member.motion.value.state == "Z"
+    return not isinstance(member.motion, Missing) and member.motion.value.is_zombie
 
 
 def silence_outlasts_patience(features: Features) -> Outcome:

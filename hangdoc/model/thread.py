@@ -31,7 +31,7 @@ class ThreadState(Struct, frozen=True, array_like=True):
 
 
 class ProcessStat(Struct, frozen=True, array_like=True):
-    """/proc/PID/stat: the process's totals; a zombie has state "Z" and no threads left to read."""
+    """/proc/PID/stat: the process's totals. state: of its main thread; threads: left, an ended main one included."""
 
     state: str
     ppid: int
@@ -41,6 +41,11 @@ class ProcessStat(Struct, frozen=True, array_like=True):
     major_faults: int
     threads: int
     rss_bytes: int
+
+    @property
+    def is_zombie(self) -> bool:
+        """Tell whether the process has ended; a main thread that ended alone shows "Z" beside others that live."""
+        return self.state == "Z" and self.threads <= 1
 
 
 class CpuUse(Struct, frozen=True, tag="cpu"):

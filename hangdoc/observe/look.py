@@ -91,12 +91,13 @@ def _rounds(attached: Attached, window: Window, reasoning: Reasoning) -> End:
 
 def is_gone(snapshot: Snapshot) -> bool:
     """Say whether nobody is left: no member at all, or only zombies that nobody has buried yet."""
-    states = {
-        sample.process: sample.reading.value.stat.state
+    ended = {
+        sample.process
         for sample in snapshot.samples
         if isinstance(sample.reading, Known) and isinstance(sample.reading.value, CpuUse)
+        if sample.reading.value.stat.is_zombie
     }
-    return all(states.get(process.key) == "Z" for process in snapshot.processes)
+    return all(process.key in ended for process in snapshot.processes)
 
 
 def require_round(tape: Tape) -> None:

@@ -22,7 +22,8 @@ STATES = b"RSDZTtWXxKPI"
 class StatLine:
     """The fields of a stat line that hangdoc uses.
 
-    child_*: of children that ended and were waited for; threads: 0 for a process that is a zombie as a whole.
+    child_*: of children that ended and were waited for; threads: at most 1 for a process that is a zombie as a whole
+    (a main thread that ended alone counts as well, until the last of the others has).
     """
 
     pid: int

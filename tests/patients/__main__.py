@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import importlib
+from pathlib import Path
 
-from tests.patients import (
-    deaths,
-    idle,
-    locks,
-    pipes,
-    spins,
-    starts,
-    stops,
-    unseen_busy,
-    unseen_helpers,
-    unseen_idle,
-    unseen_locks,
-    unseen_sockets,
-    unseen_spins,
-    unseen_works,
-    waits,
-)
 from tests.patients.stage import PATIENTS, Stage, tie_to_parent
 
-SEEN_WARDS = (deaths, idle, locks, pipes, spins, starts, stops, waits)
-UNSEEN_WARDS = (unseen_busy, unseen_helpers, unseen_idle, unseen_locks, unseen_sockets, unseen_spins, unseen_works)
-WARDS = SEEN_WARDS + UNSEEN_WARDS
+THE_HOUSE = frozenset({"__main__", "build", "companions", "conftest", "needs", "stage", "vitals", "ward"})
+"""Modules that have no patients; a new file beside them is found without registration."""
+
+WARDS = tuple(
+    importlib.import_module(f"tests.patients.{path.stem}")
+    for path in sorted(Path(__file__).parent.glob("*.py"))
+    if path.stem not in THE_HOUSE and not path.stem.startswith("test_")
+)
 
 
 def main() -> None:

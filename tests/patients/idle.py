@@ -17,7 +17,7 @@ from tests.patients.stage import Stage, patient
 
 FORK = multiprocessing.get_context("fork")
 ALONE = ("launcher",)
-THREADS = 300
+THREADS = 500
 
 
 @patient("undetermined", "healthy", parts=ALONE)
@@ -61,8 +61,8 @@ def multiprocessing_pool(stage: Stage) -> None:
 
 
 @patient("undetermined", "healthy", parts=ALONE)
-def three_hundred_threads(stage: Stage) -> None:
-    """300 threads that wait for work in a queue."""
+def five_hundred_threads(stage: Stage) -> None:
+    """500 threads that wait for work in a queue."""
     work: queue.SimpleQueue[None] = queue.SimpleQueue()
     started = threading.Barrier(THREADS + 1)
 

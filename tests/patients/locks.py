@@ -7,7 +7,6 @@ import fcntl
 import multiprocessing
 import os
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -15,7 +14,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TypeAlias
 
-from tests.patients.stage import Stage, get_on, patient
+from tests.patients.build import program
+from tests.patients.stage import TWO_RANKS, Stage, get_on, patient
 
 PythonLock: TypeAlias = AbstractContextManager[bool]
 
@@ -53,7 +53,7 @@ def take_twice(lock: threading.Lock) -> None:
         lock.acquire()
 
 
-@patient("blocked", culprit="rank1")
+@patient("blocked", culprit="rank1", edges=TWO_RANKS)
 def lock_taken_twice(stage: Stage) -> None:
     """Rank 1's only thread waits for a lock that it holds itself; rank 0 waits for rank 1."""
 
@@ -88,33 +88,31 @@ def take_crosswise(stage: Stage, one: PythonLock, other: PythonLock) -> None:
         thread.join()
 
 
-@patient("blocked", culprit="rank1")
+@patient("blocked", culprit="rank1", edges=TWO_RANKS)
 def two_locks_crosswise(stage: Stage) -> None:
     """Two threads of rank 1 hold one lock each and wait for the other's; its main thread waits for both threads."""
     stage.two_ranks(lambda stage: take_crosswise(stage, threading.Lock(), threading.Lock()))
 
 
-@patient("blocked", culprit="rank1")
+@patient("blocked", culprit="rank1", edges=TWO_RANKS)
 def two_rlocks_crosswise(stage: Stage) -> None:
     """The same with locks that their holder may take again."""
     stage.two_ranks(lambda stage: take_crosswise(stage, threading.RLock(), threading.RLock()))
 
 
-@patient("blocked", culprit="rank1", needs="cc")
+@patient("blocked", culprit="rank1", needs="cc", edges=(*TWO_RANKS, ("rank1", "rank1", "futex")))
 def two_mutexes_crosswise(stage: Stage) -> None:
     """Rank 1 is a C program, two threads of which hold one mutex each and wait for the other's."""
-    source, program = f"{stage.folder}/crosswise.c", f"{stage.folder}/rank"
-    Path(source).write_text(CROSSWISE)
-    subprocess.run(["cc", "-O1", "-pthread", "-o", program, source], check=True)
+    crosswise = program(stage, "rank.c", CROSSWISE)
 
     def rank(stage: Stage) -> None:
         os.set_inheritable(stage.ready, True)
-        os.execv(program, [program, str(os.getppid()), str(stage.ready)])
+        os.execv(crosswise, [crosswise, str(os.getppid()), str(stage.ready)])
 
     stage.two_ranks(rank)
 
 
-@patient("blocked", culprit="rank1")
+@patient("blocked", culprit="rank1", edges=TWO_RANKS)
 def interpreter_lock_and_a_mutex_crosswise(stage: Stage) -> None:
     """One thread of rank 1 holds a mutex and wants the interpreter lock, the other holds that and wants the mutex."""
 
@@ -137,7 +135,7 @@ def interpreter_lock_and_a_mutex_crosswise(stage: Stage) -> None:
     stage.two_ranks(rank)
 
 
-@patient("blocked", culprit="rank1")
+@patient("blocked", culprit="rank1", edges=TWO_RANKS)
 def lock_of_a_dead_thread(stage: Stage) -> None:
     """Rank 1's main thread waits for a lock whose holder ended without releasing it."""
 
@@ -152,7 +150,12 @@ def lock_of_a_dead_thread(stage: Stage) -> None:
     stage.two_ranks(rank)
 
 
-@patient("blocked", culprit="lock-holder", companion="lock-holder")
+@patient(
+    "blocked",
+    culprit="lock-holder",
+    companion="lock-holder",
+    edges=(*TWO_RANKS, ("rank1", "lock-holder", "file-lock")),
+)
 def holder_waits_for_a_file_lock(stage: Stage) -> None:
     """Rank 1's main thread waits for a lock whose holder waits for a file lock of an unrelated process."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import time
 from pathlib import Path
 
-from tests.patients.stage import Stage, get_on, patient
+from tests.patients.stage import TWO_RANKS, Stage, get_on, patient
 
 LONG_S = 3600.0
 BLOCK = b"x" * 4096
@@ -17,7 +18,7 @@ def read_word(descriptor: int) -> bytes:
     return os.read(descriptor, 1)
 
 
-@patient("blocked", culprit="rank1")
+@patient("blocked", culprit="rank1", edges=TWO_RANKS)
 def pipe_of_its_own(stage: Stage) -> None:
     """Rank 1 reads from a pipe whose only writing end it holds itself; rank 0 waits for rank 1."""
 
@@ -64,7 +65,7 @@ def pipe_of_a_working_member(stage: Stage) -> None:
     stage.wait()
 
 
-@patient("blocked", "undetermined", culprit="rank1")
+@patient("blocked", "undetermined", culprit="rank1", edges=TWO_RANKS)
 def fifo_without_a_writer(stage: Stage) -> None:
     """Rank 1 opens a FIFO that nobody opens for writing; rank 0 waits for rank 1."""
     path = f"{stage.folder}/fifo"
@@ -95,13 +96,13 @@ def commands_from_standard_input(stage: Stage) -> None:
     read_word(0)
 
 
-@patient("blocked", culprit="starter")
+@patient("blocked", culprit="starter", edges=TWO_RANKS)
 def output_that_nobody_reads(stage: Stage) -> None:
     """Rank 1 writes to its standard output, a full pipe that whoever started the launch should read."""
 
     def rank(stage: Stage) -> None:
         os.set_blocking(1, False)
-        fill()
+        fill(1)
         os.set_blocking(1, True)
         stage.arrive("rank1")
         os.write(1, BLOCK)
@@ -109,10 +110,10 @@ def output_that_nobody_reads(stage: Stage) -> None:
     stage.two_ranks(rank)
 
 
-def fill() -> None:
+def fill(pipe: int) -> None:
     try:
         while True:
-            os.write(1, BLOCK)
+            os.write(pipe, BLOCK)
     except BlockingIOError:
         return
 
@@ -139,3 +140,39 @@ def large_output_that_is_read_slowly(stage: Stage) -> None:
             os.write(1, BLOCK * 256)
 
     stage.two_ranks(rank)
+
+
+@patient(
+    "blocked",
+    "undetermined",
+    culprit="rank0",
+    also=("rank1",),
+    edges=(*TWO_RANKS, ("rank1", "rank0", "pipe")),
+)
+def full_pipe_to_a_rank_that_waits(stage: Stage) -> None:
+    """Rank 1 writes into a full pipe that rank 0 should read, and rank 0 waits for a word of rank 1 elsewhere."""
+    reading, writing = os.pipe()
+    ours, theirs = socket.socketpair()
+
+    def wait_for_a_word() -> None:
+        os.close(writing)
+        theirs.close()
+        stage.arrive("rank0")
+        ours.recv(1)
+
+    def rank() -> None:
+        os.close(reading)
+        ours.close()
+        os.set_blocking(writing, False)
+        fill(writing)
+        os.set_blocking(writing, True)
+        stage.arrive("rank1")
+        os.write(writing, BLOCK)
+
+    stage.fork(wait_for_a_word)
+    stage.fork(rank)
+    for end in (reading, writing):
+        os.close(end)
+    ours.close()
+    theirs.close()
+    stage.wait()

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import hashlib
+import mmap
 import os
 import select
-import subprocess
+import sys
 import threading
 import time
 import zlib
 from pathlib import Path
 
+from tests.patients.build import library, program
 from tests.patients.stage import Stage, patient
 
 SPINNER = r"""
@@ -32,15 +34,22 @@ int main(int count, char **words) {
 
 
 HOG = """
+#include <pthread.h>
+#include <sched.h>
 void hog(void) { for (volatile int go = 1; go;); }
+static void *yield(void *nothing) { for (;;) sched_yield(); return nothing; }
+void crowd(int size) {
+    pthread_t thread;
+    while (--size > 0) pthread_create(&thread, 0, yield, 0);
+    yield(0);
+}
 """
+NEVER_S = 1e6
 
 
 def keep_the_interpreter_lock(stage: Stage, name: str) -> None:
     """Have three threads that want to run now and then, and never let them."""
-    source, library = f"{stage.folder}/hog.c", f"{stage.folder}/hog.so"
-    Path(source).write_text(HOG)
-    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, source], check=True)
+    hogging = library(stage, "hog.c", HOG)
 
     def want_to_run() -> None:
         while True:
@@ -48,7 +57,7 @@ def keep_the_interpreter_lock(stage: Stage, name: str) -> None:
 
     for _ in range(3):
         threading.Thread(target=want_to_run, daemon=True).start()
-    hog = ctypes.PyDLL(library).hog
+    hog = ctypes.PyDLL(hogging).hog
     stage.arrive(name)
     hog()
 
@@ -161,14 +170,11 @@ def sleeps_zero(stage: Stage) -> None:
 @patient("busy-wait", "undetermined", culprit="rank1", needs="cc")
 def native_program_yields(stage: Stage) -> None:
     """Rank 1 is no Python at all: a C program that yields for ever."""
-    source, program = f"{stage.folder}/spin.c", f"{stage.folder}/rank"
-    with Path(source).open("w") as file:
-        file.write(SPINNER)
-    subprocess.run(["cc", "-O1", "-o", program, source], check=True)
+    spinner = program(stage, "rank.c", SPINNER)
 
     def rank(stage: Stage) -> None:
         os.set_inheritable(stage.ready, True)
-        os.execv(program, [program, str(os.getppid()), str(stage.ready)])
+        os.execv(spinner, [spinner, str(os.getppid()), str(stage.ready)])
 
     stage.two_ranks(rank)
 
@@ -279,12 +285,94 @@ def native_poll_without_a_request(stage: Stage) -> None:
     word = stage.waiting_rank()
 
     def rank() -> None:
-        library = ctypes.CDLL(None)
+        native = ctypes.CDLL(None)
         entry = ctypes.create_string_buffer(word.fileno().to_bytes(4, "little") + b"\1\0\0\0")
         stage.arrive("rank1")
         while True:
-            library.poll(entry, 1, 0)
+            native.poll(entry, 1, 0)
 
     stage.fork(rank)
     word.close()
     stage.wait()
+
+
+def spins_in(function: str, stage: Stage, *arguments: int) -> None:
+    """Be a rank 1 that is for ever in a native function that gave the interpreter lock away."""
+    native = ctypes.CDLL(library(stage, "hog.c", HOG))
+    stage.arrive("rank1")
+    getattr(native, function)(*arguments)
+
+
+@patient("busy-wait", "undetermined", culprit="rank1", needs="cc", burns=("rank1",))
+def native_loop_without_the_interpreter_lock(stage: Stage) -> None:
+    """Rank 1's main thread loops in C without the interpreter lock: a long computation looks the same."""
+    stage.two_ranks(lambda stage: spins_in("hog", stage))
+
+
+@patient("busy-wait", "undetermined", culprit="rank1", needs="cc", burns=("rank1",), companion="burners")
+def native_loop_on_a_full_machine(stage: Stage) -> None:
+    """The same while every core is busy with something else."""
+    stage.two_ranks(lambda stage: spins_in("hog", stage))
+
+
+@patient("busy-wait", "undetermined", culprit="rank1", needs="cc", burns=("rank1",))
+def threads_that_yield_on_every_core(stage: Stage) -> None:
+    """Rank 1 waits as OpenMP does: one native thread more than there are cores, and each of them yields for ever."""
+    stage.two_ranks(lambda stage: spins_in("crowd", stage, 1 + len(os.sched_getaffinity(0))))
+
+
+@patient("busy-wait", culprit="rank1")
+def thread_that_starves_the_main_thread(stage: Stage) -> None:
+    """A thread of rank 1 loops in Python and is never asked for the interpreter lock: its main thread never runs."""
+
+    def rank(stage: Stage) -> None:
+        spinning = threading.Event()
+
+        def spin() -> None:
+            spinning.set()
+            count_for_ever([0])
+
+        sys.setswitchinterval(NEVER_S)
+        stage.arrive("rank1")
+        threading.Thread(target=spin, daemon=True).start()
+        spinning.wait()
+
+    stage.two_ranks(rank)
+
+
+@patient("busy-wait", "blocked", "undetermined", culprit="rank1", burns=("rank0",))
+def rank_that_spins_for_one_that_sleeps(stage: Stage) -> None:
+    """Rank 0 yields for ever for a flag of rank 1's in shared memory; rank 1 waits for a lock that it holds itself."""
+    flag = mmap.mmap(-1, mmap.PAGESIZE)
+
+    def spin() -> None:
+        stage.arrive("rank0")
+        while not flag[0]:
+            os.sched_yield()
+
+    def sleep() -> None:
+        lock = threading.Lock()
+        with lock:
+            stage.arrive("rank1")
+            lock.acquire()
+
+    stage.fork(spin)
+    stage.fork(sleep)
+    stage.wait()
+
+
+@patient("busy-wait", culprit="rank1")
+def loop_that_tries_a_lock(stage: Stage) -> None:
+    """Rank 1 asks for a lock without waiting, again and again; it holds the lock itself."""
+
+    def rank(stage: Stage) -> None:
+        lock = threading.Lock()
+        with lock:
+            stage.arrive("rank1")
+            refused = 0
+            while not lock.acquire(blocking=False):
+                refused += 1
+                if refused % 1000 == 0:
+                    refused = 0
+
+    stage.two_ranks(rank)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import signal
 import socket
@@ -11,11 +12,19 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 HANGS = frozenset({"busy-wait", "blocked", "hung", "crashed"})
 PARENT_DEATH_SIGNAL, ALLOW_TRACER, ANY_TRACER = 1, 0x59616D61, ctypes.c_ulong(-1)
 """Numbers of prctl(2): PR_SET_PDEATHSIG, PR_SET_PTRACER (for Yama), PR_SET_PTRACER_ANY."""
+
+PULSE_FILE, PULSE_BYTES = "pulse", 8
+
+Waiting: TypeAlias = tuple[str, str, str]
+"""Who waits for whom through what, by the names of parts: ("rank0", "rank1", "socket")."""
+
+TWO_RANKS: tuple[Waiting, ...] = (("launcher", "rank0", "child"), ("rank0", "rank1", "socket"))
+"""The waits of a launch that two_ranks has set up."""
 
 SEVERAL_S = 0.05
 """Pace of a patient that gets on slowly: what makes it slow, never a wait for somebody."""
@@ -23,23 +32,34 @@ SEVERAL_S = 0.05
 
 @dataclass(frozen=True)
 class Truth:
-    """What may be said of a patient. culprit: the part that has to move, of whoever is named in a hang."""
+    """What may be said of a patient. culprit: the part that has to move, of whoever is named in a hang.
+
+    also: parts that may be named in its place, as in a circle each of those who wait may; edges: waits that the
+    document has to list.
+    """
 
     accepted: frozenset[str]
     culprit: str
+    also: frozenset[str] = frozenset()
+    edges: frozenset[Waiting] = frozenset()
 
     @property
     def forbidden(self) -> frozenset[str]:
         """What would be worse than wrong: a hang that is none, or peace where there is none."""
         return (HANGS | {"healthy", "slow-start"}) - self.accepted if self.accepted & HANGS else HANGS
 
+    def names(self, culprits: frozenset[str]) -> bool:
+        """Tell whether these are who has to move, and nobody else."""
+        return bool(culprits) and culprits <= {self.culprit} | self.also
+
 
 @dataclass(frozen=True)
 class Patient:
-    """A small launch and its truth. parts: those that say so when they are ill; needs: a program it cannot do without.
+    """A small launch and its truth. parts: those that say so when they are ill.
 
-    companion: from outside the launch "slow-reader" drains its output slowly, "burners" keep every core busy,
-    "lock-holder" holds a file lock and "slow-sender" sends over TCP: these two say so through the FIFO "word".
+    needs: programs it cannot do without, or "root" or "freezer", with spaces between; companion: who has to do with it
+    from outside the launch (see companions); burns: the parts that use CPU all the while; goes_on: it beats its pulse
+    again, sooner or later. What of this was not seen during a look makes the look inconclusive (see vitals).
     """
 
     name: str
@@ -48,6 +68,8 @@ class Patient:
     parts: tuple[str, ...]
     needs: str
     companion: str
+    burns: tuple[str, ...] = ()
+    goes_on: bool = False
 
 
 PATIENTS: dict[str, Patient] = {}
@@ -59,12 +81,18 @@ def patient(
     culprit: str = "",
     needs: str = "",
     companion: str = "",
+    also: tuple[str, ...] = (),
+    edges: tuple[Waiting, ...] = (),
+    burns: tuple[str, ...] = (),
+    goes_on: bool = False,
 ) -> Callable[[Callable[[Stage], None]], Callable[[Stage], None]]:
     """Enter a function as a patient of its name; it runs in the launcher."""
 
     def enter(act: Callable[[Stage], None]) -> Callable[[Stage], None]:
         name = act.__name__.replace("_", "-")
-        PATIENTS[name] = Patient(name, act, Truth(frozenset(accepted), culprit), parts, needs, companion)
+        truth = Truth(frozenset(accepted), culprit, frozenset(also), frozenset(edges))
+        burning = burns or ((culprit,) if truth.accepted == {"busy-wait"} else ())
+        PATIENTS[name] = Patient(name, act, truth, parts, needs, companion, burning, goes_on)
         return act
 
     return enter
@@ -104,18 +132,26 @@ class Stage:
         finally:
             os._exit(0)
 
+    def beat(self) -> None:
+        """Beat the pulse once: shared memory, so that the beat itself is no reading of anything."""
+        with Path(self.folder, PULSE_FILE).open("r+b") as file, mmap.mmap(file.fileno(), PULSE_BYTES) as pulse:
+            count = int.from_bytes(pulse[:], "little")
+            pulse[:] = (count + 1).to_bytes(PULSE_BYTES, "little")
+
     def wait(self) -> None:
         """Be a launcher that waits for its first rank, and reaps nobody else before."""
         self.arrive("launcher")
         for child in self.children:
             os.waitpid(child, 0)
 
-    def waiting_rank(self) -> socket.socket:
-        """Start a rank 0 that waits on a socket for a word of rank 1; return rank 1's end."""
+    def waiting_rank(self, first: Callable[[], object] = lambda: None) -> socket.socket:
+        """Start a rank 0 that waits on a socket for a word of rank 1; return rank 1's end. first: its first act."""
         ours, theirs = socket.socketpair()
+        theirs.set_inheritable(True)  # a rank 1 that becomes another program is still the one that could speak
 
         def wait_for_rank_one() -> None:
             theirs.close()
+            first()
             self.arrive("rank0")
             ours.recv(1)
 
@@ -146,11 +182,12 @@ class Stage:
         self.wait()
 
 
-def get_on() -> NoReturn:
+def get_on(each_time: Callable[[], object] = lambda: None) -> NoReturn:
     """Be alive for ever, at a slow and steady pace."""
     with Path("/dev/zero").open("rb", buffering=0) as source:
         while True:
             source.read(1 << 16)
+            each_time()
             time.sleep(SEVERAL_S)
 
 

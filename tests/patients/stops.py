@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import time
+from pathlib import Path
 
-from tests.patients.stage import Stage, get_on, patient
+from tests.patients.build import library
+from tests.patients.stage import TWO_RANKS, Stage, get_on, patient
 
 
-@patient("blocked", culprit="rank1")
+@patient("blocked", culprit="rank1", edges=TWO_RANKS)
 def stopped_rank(stage: Stage) -> None:
     """Rank 1 is stopped by a signal; rank 0 waits for it."""
     word = stage.waiting_rank()
@@ -34,3 +37,60 @@ def stopped_for_moments(stage: Stage) -> None:
         time.sleep(0.7)
         os.kill(pid, signal.SIGCONT)
         time.sleep(0.7)
+
+
+@patient("blocked", culprit="rank1", needs="freezer", companion="freezer", edges=TWO_RANKS)
+def frozen_rank(stage: Stage) -> None:
+    """Rank 1's control group is frozen, as a suspended container is; rank 0 waits for it."""
+    cell, switch, frozen = Path(stage.folder, "word").read_text().split()
+    word = stage.waiting_rank()
+    pid = stage.fork(get_on)
+    word.close()
+    Path(cell, "cgroup.procs").write_text(str(pid))
+    Path(cell, switch).write_text(frozen)
+    while not _is_frozen(Path(cell), switch):
+        pass
+    stage.arrive("rank1", pid)
+    stage.wait()
+
+
+def _is_frozen(cell: Path, switch: str) -> bool:
+    if switch == "freezer.state":
+        return Path(cell, switch).read_text().strip() == "FROZEN"
+    return "frozen 1" in Path(cell, "cgroup.events").read_text()
+
+
+VFORK = """
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+void wait_for_the_child(int ready) {
+    if (vfork() == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+        dprintf(ready, "child %d\\n", getpid());
+        for (;;) pause();
+    }
+}
+"""
+
+
+@patient(
+    "blocked",
+    "undetermined",
+    culprit="child",
+    also=("rank1",),
+    needs="cc",
+    parts=("launcher", "rank0", "rank1", "child"),
+    edges=TWO_RANKS,
+)
+def parent_of_a_vfork(stage: Stage) -> None:
+    """Rank 1 is in state D: its child of vfork(2) never comes to exec, and until then the parent does not run."""
+    vfork = library(stage, "vfork.c", VFORK)
+
+    def rank(stage: Stage) -> None:
+        native = ctypes.CDLL(vfork)
+        stage.arrive("rank1")
+        native.wait_for_the_child(stage.ready)
+
+    stage.two_ranks(rank)

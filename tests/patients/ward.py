@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +19,13 @@ from hangdoc.trace.reader import read
 from hangdoc.trace.records import Trace
 from tests.patients import spins, starts, unseen_busy, unseen_spins
 from tests.patients.__main__ import WARDS
-from tests.patients.stage import PATIENTS, Patient
+from tests.patients.companions import SPEAKERS, companions, dismiss
+from tests.patients.stage import PATIENTS, PULSE_BYTES, PULSE_FILE, Patient, Waiting
+from tests.patients.vitals import chart, not_seen
 
 ROOT = Path(__file__).parents[2]
-QUIET_BEDS, BUSY_BEDS = 8, 2
+CORES = len(os.sched_getaffinity(0))
+QUIET_BEDS, BUSY_BEDS = 4 * CORES, CORES
 """Patients looked at at a time, of those that sleep and of those that burn CPU. Arbitrary: some competition is wanted,
 a crowd on two cores is the illness of one patient alone."""
 
@@ -33,41 +36,35 @@ SURE_S, UNSURE_S = 30, 8
 """Longest windows: of a patient that must be told what it is, which takes 5 s or what a full machine needs; and of one
 for which "undetermined" will do, which takes all of it."""
 
-SLOW_READER = "import os,time\nwhile True:\n if not os.read(0, 6000): break\n time.sleep(0.5)"
+TRACE_FILE = "look.hangtrace"
 HANGDOC = (sys.executable, "-c", "from hangdoc.cli.main import main; main()")
-BURNER = "while True: pass"
-LOCK_HOLDER = """
-import fcntl, signal, sys
-lock = open(sys.argv[1] + "/lock", "w")
-fcntl.flock(lock, fcntl.LOCK_EX)
-open(sys.argv[1] + "/word", "w").close()
-while True: signal.pause()
-"""
-SLOW_SENDER = """
-import socket, sys, time
-server = socket.create_server(("127.0.0.1", 0))
-with open(sys.argv[1] + "/word", "w") as word: print(server.getsockname()[1], file=word)
-receiver, _ = server.accept()
-while True:
-    receiver.sendall(bytes(5_000))
-    time.sleep(0.1)
-"""
-SPEAKERS = {"lock-holder": LOCK_HOLDER, "slow-sender": SLOW_SENDER}
-"""Companions that do something in the patient's folder, and then say so through its FIFO."""
 
 BUSY_WARDS = frozenset({spins.__name__, starts.__name__, unseen_busy.__name__, unseen_spins.__name__})
 
 assert WARDS  # importing them has entered their patients
 
 
+class NoDocumentError(AssertionError):
+    """hangdoc said nothing of a patient: its fault, whatever the patient does."""
+
+
 @dataclass(frozen=True)
 class Seen:
-    """What was said of a patient. parts: name by pid; document: of the contract; trace: what it rests on."""
+    """What was said of a patient. parts: name by pid; document: of the contract; trace: the file of what it rests on.
+
+    took_s: how long the look took; not_seen: what of the patient's truth did not show meanwhile, "" when all did.
+    """
 
     patient: Patient
     parts: dict[int, str]
     document: dict[str, object]
-    trace: Trace
+    file: Path
+    took_s: float
+    not_seen: str
+
+    @property
+    def trace(self) -> Trace:
+        return read(self.file)
 
     @property
     def verdict(self) -> str:
@@ -78,6 +75,17 @@ class Seen:
         found = self.document["culprits"]
         assert isinstance(found, list)
         return sorted({self.parts.get(one["pid"], str(one["pid"])) for one in found})
+
+    @property
+    def edges(self) -> frozenset[Waiting]:
+        """Who waits for whom through what, by name; whoever is no part by its pid."""
+        found = self.document["waits"]
+        assert isinstance(found, list)
+
+        def name(pid: int) -> str:
+            return self.parts.get(pid, str(pid))
+
+        return frozenset((name(one["from"]["pid"]), name(one["to"]["pid"]), one["through"]) for one in found)
 
     def told(self) -> str:
         """The row of the confusion table, and why, for whoever reads a failure."""
@@ -94,20 +102,28 @@ class Seen:
 
 def is_busy(patient: Patient) -> bool:
     """Say whether a patient burns CPU."""
-    return patient.act.__module__ in BUSY_WARDS
+    may_burn = patient.truth.accepted & {"busy-wait", "slow-start"} and "unseen" in patient.act.__module__
+    return bool(patient.act.__module__ in BUSY_WARDS or patient.burns or may_burn)
 
 
 class Ward:
     """Every patient that is asked for, looked at in the background from the start."""
 
-    def __init__(self, names: Iterable[str], folder: Path) -> None:
-        self._quiet, self._busy = ThreadPoolExecutor(QUIET_BEDS), ThreadPoolExecutor(BUSY_BEDS)
+    def __init__(self, names: Iterable[str], folder: Path, beds: int = QUIET_BEDS) -> None:
+        self._quiet = ThreadPoolExecutor(beds)
+        self._busy = ThreadPoolExecutor(max(1, beds * BUSY_BEDS // QUIET_BEDS))
         self._folder = folder
         self._looks: dict[str, Future[Seen]] = {name: self._admit(PATIENTS[name]) for name in names}
 
     def look(self, name: str) -> Seen:
         """Return what was seen of a patient."""
         return self._looks[name].result()
+
+    def as_they_end(self) -> Iterator[str]:
+        """Yield the patients as soon as each has been looked at."""
+        names = {future: name for name, future in self._looks.items()}
+        for future in as_completed(names):
+            yield names[future]
 
     def close(self) -> None:
         """End every look that has not begun, and wait for the others."""
@@ -122,18 +138,25 @@ class Ward:
         folder = self._folder / patient.name
         folder.mkdir()
         with running(patient, folder) as parts:
-            root = next(pid for pid, name in parts.items() if name == "launcher")
-            return look(patient, parts, root, folder / "look.hangtrace")
+            return look(patient, parts, folder)
 
 
-def look(patient: Patient, parts: dict[int, str], root: int, trace: Path) -> Seen:
+def look(patient: Patient, parts: dict[int, str], folder: Path) -> Seen:
     """Look once at a running patient."""
+    root, trace = next(pid for pid, name in parts.items() if name == "launcher"), folder / TRACE_FILE
+    before = chart(parts, folder)
     command = [*HANGDOC, "watch", str(root), "--once", "--json"]
     most_s = UNSURE_S if "undetermined" in patient.truth.accepted else SURE_S
     command += ["--max-window", str(most_s), "--record", str(trace)]
-    run = subprocess.run(command, check=False, capture_output=True, text=True, timeout=LOOK_S, cwd=ROOT)
-    assert run.stdout, f"{patient.name}: {run.stderr}"
-    return Seen(patient, parts, json.loads(run.stdout), read(trace))
+    try:
+        run = subprocess.run(command, check=False, capture_output=True, text=True, timeout=LOOK_S, cwd=ROOT)
+    except subprocess.TimeoutExpired as late:
+        raise NoDocumentError(f"{patient.name}: hangdoc did not end within {LOOK_S:.0f} s") from late
+    if not run.stdout:
+        raise NoDocumentError(f"{patient.name}: {run.stderr}")
+    took_s = time.monotonic() - before.at_s
+    lacks = not_seen(patient, parts, before, folder)
+    return Seen(patient, parts, json.loads(run.stdout), trace, took_s, lacks)
 
 
 @contextmanager
@@ -144,6 +167,7 @@ def running(patient: Patient, folder: Path) -> Iterator[dict[int, str]]:
     silence, standing_input = os.pipe()
     command = [sys.executable, "-S", "-m", "tests.patients", patient.name, "--parent", str(os.getpid())]
     command += ["--ready", str(word), "--folder", str(folder)]
+    (folder / PULSE_FILE).write_bytes(bytes(PULSE_BYTES))
     if patient.companion in SPEAKERS:
         os.mkfifo(folder / "word")
     with ExitStack() as stack:
@@ -163,22 +187,10 @@ def running(patient: Patient, folder: Path) -> Iterator[dict[int, str]]:
         for descriptor in (word, output, silence):
             os.close(descriptor)
         outside = {os.getpid(): "starter"}
-        for companion in companions(patient, hearing, folder):
-            stack.callback(end, companion)
+        for companion in companions(patient.companion, hearing, folder, process.pid):
+            stack.callback(dismiss, companion)
             outside[companion.pid] = patient.companion
         yield {**arrivals(ready, patient, process), **outside}
-
-
-def companions(patient: Patient, output: int, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Start what a patient has to do with outside its launch."""
-    if patient.companion == "slow-reader":
-        yield subprocess.Popen([sys.executable, "-c", SLOW_READER], stdin=output, start_new_session=True)
-    if patient.companion in SPEAKERS:
-        command = [sys.executable, "-c", SPEAKERS[patient.companion], str(folder)]
-        yield subprocess.Popen(command, start_new_session=True)
-    if patient.companion == "burners":
-        for _ in range(len(os.sched_getaffinity(0))):
-            yield subprocess.Popen([sys.executable, "-c", BURNER], start_new_session=True)
 
 
 def arrivals(ready: int, patient: Patient, process: subprocess.Popen[bytes]) -> dict[int, str]:

@@ -15,14 +15,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.golden.recording import keep
 from tests.sglang.cases import on
 from tests.sglang.launches import Launch
 from tests.sglang.scenarios import CHILD_IMPORTS, LAUNCHER_IMPORTS
 
 HANGDOC = (str(Path(sys.executable).with_name("hangdoc")),)
 LIMIT_S = 180.0  # only a safety net: an observation takes 5 to 30 s
-GOLDEN_VARIABLE = "HANGDOC_RECORD_GOLDEN"
-"""A directory: what the tests record is kept there, each trace with what was said of it (see tests/golden)."""
 CODES = {"busy-wait": 1, "blocked": 1, "crashed": 1, "slow-start": 0, "healthy": 0}
 
 
@@ -121,30 +120,15 @@ def check_undisturbed(launch: Launch, before: Iterable[int]) -> None:
         assert status["TracerPid"] == "0", f"pid {pid} is still traced"
 
 
-def expectation(document: dict[str, object]) -> str:
-    """Return what a replay of this document's trace has to say again, in TOML."""
-    lines = [f"{key} = {json.dumps(document[key])}" for key in ("verdict", "grade", "phase")]
-    culprits = document["culprits"]
-    assert isinstance(culprits, list)
-    ranks = [", ".join(f"{axis} = {number}" for axis, number in culprit["rank"].items()) for culprit in culprits]
-    told = [
-        f"{{ role = {json.dumps(culprit['role'])}, rank = {{ {rank} }} }}"
-        for culprit, rank in zip(culprits, ranks, strict=True)
-    ]
-    return "\n".join([*lines, f"culprits = [{', '.join(told)}]", ""])
-
-
 @pytest.fixture
 def twin(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     """The file for the recorded twin; kept, with what a replay of it says, where the variable names a directory."""
-    keep = os.environ.get(GOLDEN_VARIABLE)
     name = re.sub(r"^test_(?:sick|healthy)?_?", "", request.node.originalname).replace("_", "-")
     case = request.node.callspec.params["started"]
     stem = "-".join(part for part in (case, name) if part)
-    trace = (Path(keep) if keep else tmp_path) / f"{stem}.hangtrace"
+    trace = tmp_path / f"{stem}.hangtrace"
     yield trace
-    if keep and trace.exists():
-        (Path(keep) / f"{stem}.expect.toml").write_text(expectation(replayed(trace)))
+    keep(trace, stem)
 
 
 def edges(document: dict[str, object]) -> set[tuple[str, str, str]]:
