@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from hangdoc.cli.options import Json, NoColor, Pid, Port, Record
+from hangdoc.cli.options import Json, NoColor, Patience, Pid, Port, Record, patience_of
 
 
 def watch(
@@ -24,6 +24,7 @@ def watch(
     timeout: Annotated[
         float | None, typer.Option(metavar="S", min=1, help="Follow for this many seconds at most.")
     ] = None,
+    patience: Patience = None,
     record: Record = None,
     as_json: Json = False,
     no_color: NoColor = False,
@@ -51,7 +52,8 @@ def watch(
     from hangdoc.observe.look import Window
 
     span = Window(window, max(window, max_window))
-    with attach(pid, port, Setting(record=record, kept_rounds=ceil(span.most_s) + 2)) as attached:
+    setting = Setting(record=record, kept_rounds=ceil(span.most_s) + 2, patience_s=patience_of(patience))
+    with attach(pid, port, setting) as attached:
         if not once:
             goal = Goal(until, timeout, patience_s=span.most_s)
             return follow(attached, goal, as_json=as_json, no_color=no_color)

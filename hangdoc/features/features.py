@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,6 +19,7 @@ from hangdoc.model.fd import OpenFile
 from hangdoc.model.gpu import Gpus
 from hangdoc.model.link import Links
 from hangdoc.model.log import Phase
+from hangdoc.model.patience import Stage
 from hangdoc.model.process import Launch, Process, ProcessKey
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.model.thread import CpuUse, ThreadWait, Waits
@@ -80,7 +82,8 @@ class Departure:
 class Features:
     """A window of a trace, read. members: alive at its end, sorted by key; steady: its slices are of one kind.
 
-    gpu_moved_bytes: by how much the memory in use on all GPUs changed, either way.
+    gpu_moved_bytes: by how much the memory in use on all GPUs changed, either way; standing_s: for how long the totals
+    of the ranks have not moved; patience_set: seconds of patience that the user gave stages.
 
     Equal by identity only, so that what is drawn from it can be kept.
     """
@@ -96,6 +99,8 @@ class Features:
     gpu_moved_bytes: Reading[int]
     phase: Phase
     steady: bool
+    standing_s: Reading[float]
+    patience_set: Mapping[Stage, float]
 
     @property
     def movers(self) -> tuple[Member, ...]:
@@ -122,8 +127,13 @@ def is_tracker(process: Process) -> bool:
     return "resource_tracker" in process.title
 
 
-def features(trace: Trace, engine: Engine, window: Window, *, steady: bool) -> Features:
-    """Compute everything about one window of a trace."""
+_NOT_ASKED = Missing("progress", "not-taken", "since when the totals stand was not asked")
+
+
+def features(
+    trace: Trace, engine: Engine, window: Window, *, steady: bool, standing_s: Reading[float] = _NOT_ASKED
+) -> Features:
+    """Compute everything about one window of a trace; steady, standing_s: what was found of it as a whole."""
     index = Index(trace)
     launch = trace.header.launch
     last = trace.snapshots[window.last]
@@ -150,6 +160,8 @@ def features(trace: Trace, engine: Engine, window: Window, *, steady: bool) -> F
         gpu_moved_bytes=gpu_memory_moved(index, window),
         phase="unknown",
         steady=steady,
+        standing_s=standing_s,
+        patience_set=trace.header.patience_s,
     )
     return _with_phase(shell)
 

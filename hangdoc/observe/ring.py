@@ -16,6 +16,7 @@ from hangdoc.model.process import Process, ProcessKey, Role
 from hangdoc.model.reading import Known
 from hangdoc.model.snapshot import Sample, Snapshot
 from hangdoc.model.stack import Stack, Stacks
+from hangdoc.observe.totals import standing_totals
 from hangdoc.trace.records import Header, Trace
 
 P = TypeVar("P")
@@ -75,7 +76,9 @@ class Ring:
         self._recent.append(snapshot)
         while len(self._recent) > self._kept_rounds:
             oldest = self._recent.popleft()
-            self._past = past(oldest) if self._past is None else fold(self._past, oldest)
+            totals = standing_totals(self.header, self._past, oldest)
+            folded = past(oldest) if self._past is None else fold(self._past, oldest)
+            self._past = replace(folded, samples=(*folded.samples, *totals))
         if len(self._numbers) > MOST_STACKS:
             self._let_stacks_go()
 
