@@ -25,6 +25,9 @@ def watch(
         float | None, typer.Option(metavar="S", min=1, help="Follow for this many seconds at most.")
     ] = None,
     patience: Patience = None,
+    http_generate: Annotated[
+        bool, typer.Option("--http-generate", help="Also GET /health_generate: sends a token through the scheduler.")
+    ] = False,
     record: Record = None,
     as_json: Json = False,
     no_color: NoColor = False,
@@ -52,7 +55,10 @@ def watch(
     from hangdoc.observe.look import Window
 
     span = Window(window, max(window, max_window))
-    setting = Setting(record=record, kept_rounds=ceil(span.most_s) + 2, patience_s=patience_of(patience))
+    kept_rounds = ceil(span.most_s) + 2
+    setting = Setting(
+        record=record, kept_rounds=kept_rounds, patience_s=patience_of(patience), http_generate=http_generate
+    )
     with attach(pid, port, setting) as attached:
         if not once:
             goal = Goal(until, timeout, patience_s=span.most_s)

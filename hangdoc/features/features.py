@@ -8,6 +8,7 @@ from functools import cached_property
 
 from hangdoc.features.dumps import Dumps, ThreadHistory, dumps
 from hangdoc.features.gpu import gpu_memory_moved
+from hangdoc.features.http import HttpState, http_state
 from hangdoc.features.index import Index, Window
 from hangdoc.features.links import recent_links
 from hangdoc.features.locks import TimedLocks, recent_locks
@@ -83,7 +84,8 @@ class Features:
     """A window of a trace, read. members: alive at its end, sorted by key; steady: its slices are of one kind.
 
     gpu_moved_bytes: by how much the memory in use on all GPUs changed, either way; standing_s: for how long the totals
-    of the ranks have not moved; patience_set: seconds of patience that the user gave stages.
+    of the ranks have not moved; patience_set: seconds of patience that the user gave stages; http: of the launch's own
+    server.
 
     Equal by identity only, so that what is drawn from it can be kept.
     """
@@ -101,6 +103,7 @@ class Features:
     steady: bool
     standing_s: Reading[float]
     patience_set: Mapping[Stage, float]
+    http: Reading[HttpState | None]
 
     @property
     def movers(self) -> tuple[Member, ...]:
@@ -162,6 +165,7 @@ def features(
         steady=steady,
         standing_s=standing_s,
         patience_set=trace.header.patience_s,
+        http=http_state(index, window),
     )
     return _with_phase(shell)
 

@@ -11,6 +11,7 @@ from hangdoc.features.features import Departure, Features, Member, is_tracker
 from hangdoc.features.frames import is_file
 from hangdoc.features.patience import no_progress_s, patience_s
 from hangdoc.features.phases import STARTING
+from hangdoc.hypotheses._http import counters_rise
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.process import Process
 from hangdoc.model.reading import Known, Missing
@@ -125,7 +126,12 @@ def nothing_progresses(case: Case) -> Outcome:
             unread = Unread.of(member.flow.value.io_bytes, f"reads and writes of {name_of(member.process)}")
         if isinstance(member.flow.value.tcp_bytes, Missing):
             unread = Unread.of(member.flow.value.tcp_bytes, f"TCP bytes of {name_of(member.process)}")
-    for outcome in (_log_moves(features), _child_at_work(features), _gpu_memory_moves(features)):
+    for outcome in (
+        _log_moves(features),
+        _child_at_work(features),
+        _gpu_memory_moves(features),
+        counters_rise(features),
+    ):
         if isinstance(outcome, Absent):
             return outcome
         unread = unread or outcome

@@ -9,6 +9,7 @@ from msgspec import Struct
 from hangdoc.model.buffer import Buffers
 from hangdoc.model.fd import OpenFiles
 from hangdoc.model.gpu import Gpus
+from hangdoc.model.http import Http
 from hangdoc.model.link import Links
 from hangdoc.model.locks import Locks
 from hangdoc.model.log import LogTail
@@ -24,7 +25,9 @@ class Plain(Struct, frozen=True, tag="plain"):
     values: dict[str, str | int | float | bool | None]
 
 
-Payload: TypeAlias = CpuUse | Progress | OpenFiles | Waits | Stacks | Gpus | LogTail | Locks | Links | Buffers | Plain
+Payload: TypeAlias = (
+    CpuUse | Progress | OpenFiles | Waits | Stacks | Gpus | LogTail | Locks | Links | Buffers | Http | Plain
+)
 
 
 class Sample(Struct, frozen=True, kw_only=True):

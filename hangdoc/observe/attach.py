@@ -31,13 +31,15 @@ if TYPE_CHECKING:
 class Setting:
     """How to observe. record: also write the trace to this file; kept_rounds: rounds held in memory.
 
-    patience_s: seconds of patience that the user gave stages; they stand in the trace, so that a replay has them too.
+    patience_s: seconds of patience that the user gave stages; they stand in the trace, so that a replay has them too;
+    http_generate: ask the server for a token as well.
     """
 
     interval_s: float = INTERVAL_S
     record: Path | None = None
     kept_rounds: int = KEPT_ROUNDS
     patience_s: Mapping[Stage, float] = field(default_factory=dict)
+    http_generate: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def attach(pid: int | None, port: int | None, setting: Setting) -> Iterator[Atta
         writer = None if setting.record is None else stack.enter_context(_writer(setting.record, header))
         ring = Ring(header, setting.kept_rounds)
         roster = Roster(launch)
-        context = Context(launch=launch, intern=ring.intern)
+        context = Context(launch=launch, intern=ring.intern, http_generate=setting.http_generate)
         observer = stack.enter_context(Observer(context, discovery.probes(), roster.refresh, setting.interval_s))
         yield Attached(launch, observer, Tape(ring, writer))
 

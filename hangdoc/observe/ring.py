@@ -9,6 +9,8 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from hangdoc.features.http import KEPT
+from hangdoc.model.http import Http
 from hangdoc.model.link import Links
 from hangdoc.model.locks import Locks
 from hangdoc.model.log import LogEvent, LogTail
@@ -47,9 +49,9 @@ class Ring:
     """A trace that stays small. Like a TraceBuilder: `intern` for the probes, `add` each round, `trace()` at any time.
 
     What leaves the ring lives on in one snapshot before the kept ones: its roster says who was ever a member (so that
-    a death is seen for ever), its log readings hold the milestones, and it has the last few stack dumps and the last
-    look at whom each thread waits for, because these get rare in a long observation. It has no other reading, so no
-    rate spans it.
+    a death is seen for ever), its log readings hold the milestones, it has the last few stack dumps and the last look
+    at whom each thread waits for, because these get rare in a long observation, the last answers of the HTTP server,
+    and the totals that nothing moved from since. It has no clocks, so no rate of CPU time spans it.
     """
 
     def __init__(self, header: Header, kept_rounds: int = KEPT_ROUNDS) -> None:
@@ -104,7 +106,7 @@ def past(snapshot: Snapshot) -> Snapshot:
     kept = (
         sample
         for sample in snapshot.samples
-        if _value(sample, LogTail) or _value(sample, Stacks) or _has_links(sample) or _value(sample, Locks)
+        if _has_links(sample) or any(_value(sample, kind) is not None for kind in (LogTail, Stacks, Locks, Http))
     )
     return replace(snapshot, samples=tuple(kept))
 
@@ -120,6 +122,7 @@ def fold(before: Snapshot, snapshot: Snapshot) -> Snapshot:
             *_last_stacks(samples, snapshot.at_ns),
             *_last_links(samples),
             *_last_locks(samples),
+            *[sample for sample in samples if _value(sample, Http) is not None][-KEPT:],
         ),
     )
 

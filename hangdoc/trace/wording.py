@@ -30,8 +30,14 @@ _OF_BUFFERS = _words(
 _WORDS_OF_LINKS = _words("eventfd fifo flock inode locks nobody ofdlck peers posix unix zmq")
 """What the links probe says of a wait."""
 
-VOCABULARY = _OF_BUFFERS | _words(
-    """
+_OF_HTTP = _words("enable entered http metrics publish")
+"""What the http probe says of a server that does not answer."""
+
+VOCABULARY = (
+    _OF_BUFFERS
+    | _OF_HTTP
+    | _words(
+        """
     a able aborted about above absent access accounted acquire acquired acquiring added address after again against
     ago all all_gather all_reduce allocated allow allowed almost already also always an and another answer answered
     answers any anything appears are argument arguments as ask asked asks at attach attached autotune avail
@@ -88,7 +94,8 @@ VOCABULARY = _OF_BUFFERS | _words(
     why wide window with within without word words work worker workers works world world-readable would wrapper
     write writer writes writing written wrong xid yama yet yields you your yours zero zombie
     """
-).union(_WORDS_OF_LINKS)
+    ).union(_WORDS_OF_LINKS)
+)
 """The words of messages that this project and the kernel write. A name that is none of them cannot get through."""
 
 
