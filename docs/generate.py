@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from hangdoc.cli.main import app
 from hangdoc.discovery import modules
+from hangdoc.features.patience import LEAST_LOADED_BYTES_PER_S, PATIENCE, WEIGHT_FILE_BYTES
 from hangdoc.model.diagnosis import Diagnosis
 from hangdoc.report.document import SCHEMA
 from hangdoc.report.library import reasoning
@@ -25,7 +26,8 @@ def pages() -> dict[str, str]:
     """Return every generated page by its path under docs/."""
     hypotheses = {module.HYPOTHESIS.id: module for module in modules("hangdoc.hypotheses")}
     named = {f"hypotheses/{name}.md": hypothesis_page(module) for name, module in sorted(hypotheses.items())}
-    return {"cli.md": cli_page(), "schema.json": json.dumps(schema(), indent=2) + "\n", **named}
+    fixed = {"cli.md": cli_page(), "patience.md": patience_page(), "schema.json": json.dumps(schema(), indent=2) + "\n"}
+    return {**fixed, **named}
 
 
 def cli_page() -> str:
@@ -48,6 +50,26 @@ def hypothesis_page(module: Any) -> str:
     title = f"# {hypothesis.id} {hypothesis.name}\n\n{NOTE}Verdict: {hypothesis.verdict}. "
     link = f"[Playbook](../../playbooks/hangdoc_playbooks/{hypothesis.playbook}.md).\n\n"
     return f"{title}{link}{reasoning(module)}\n\nThe report then says: {hypothesis.action}\n"
+
+
+def patience_page() -> str:
+    """Return the table of how long each phase may show nothing, with the source of each figure."""
+    rows = "".join(f"| {row.stage} | {row.seconds:,.0f} | {row.source} |\n" for row in PATIENCE)
+    return f"# Patience\n\n{NOTE}{PATIENCE_TEXT}\n| phase | seconds | source |\n|---|---|---|\n{rows}"
+
+
+PATIENCE_TEXT = f"""How long a launch may show no progress before silence itself speaks for a hang. The time counts from
+the oldest proof, not from the moment hangdoc came: the last write to the log, or the totals of every rank (bytes read
+and written, TCP, page faults, memory) that have not moved since. Before that time is over a hang is likely only on
+positive evidence: a named owner, a circle, a missing rank, a spin.
+
+`--patience PHASE=SECONDS` (repeatable; `watch`, `record`, `replay`) sets another figure. It is written into a
+recording, so that a replay says what was said live. `import` is the part of `launch` in which every rank is inside an
+import.
+
+A weight load has longer patience when there is more to load: the bytes of all files of at least
+{WEIGHT_FILE_BYTES >> 20} MiB that the ranks have open for reading, at {LEAST_LOADED_BYTES_PER_S / 1e6:.0f} MB/s.
+"""
 
 
 def schema() -> dict[str, Any]:

@@ -15,6 +15,7 @@ from hangdoc.features.links import looked_twice
 from hangdoc.features.outputs import OutputFile
 from hangdoc.features.ranks import compare
 from hangdoc.features.slices import EQUAL_SLICES, steady_window
+from hangdoc.features.standing import standing_s
 from hangdoc.hypotheses._signs import place_of
 from hangdoc.model.diagnosis import (
     Diagnosis,
@@ -47,8 +48,9 @@ def diagnose(trace: Trace, kind: TargetKind = "live") -> Diagnosis:
     """Return the diagnosis of a trace; the same one every time."""
     index = Index(trace)
     engine = discovery.engine(trace.header.launch.engine)
-    window, steady = steady_window(trace, mover_keys(trace.snapshots[-1].processes))
-    seen = features(trace, engine, window, steady=steady)
+    movers = mover_keys(trace.snapshots[-1].processes)
+    window, steady = steady_window(trace, movers)
+    seen = features(trace, engine, window, steady=steady, standing_s=standing_s(trace, index, movers, window.last))
     ranked = _ranked(seen)
     leader = ranked[0] if RANK[ranked[0].grade] >= RANK["likely"] else None
     culprits = leader.culprits if leader is not None else ()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hangdoc.cli.options import Interval, Json, Pid, Port
+from hangdoc.cli.options import Interval, Json, Patience, Pid, Port, patience_of
 
 
 def record(
@@ -18,6 +18,7 @@ def record(
     port: Port = None,
     duration: Annotated[float, typer.Option(metavar="S", min=0.1, help="Seconds to record.")] = 30.0,
     interval: Interval = 1.0,
+    patience: Patience = None,
     as_json: Json = False,
 ) -> int:
     """Record a launch to a redacted trace that replay diagnoses, anywhere.
@@ -33,7 +34,8 @@ def record(
     from hangdoc.observe.attach import Setting, attach
     from hangdoc.observe.look import NO_REASONING, Window, look
 
-    with attach(pid, port, Setting(interval, output, kept_rounds=2)) as attached:
+    setting = Setting(interval, output, kept_rounds=2, patience_s=patience_of(patience))
+    with attach(pid, port, setting) as attached:
         announce(attached, f"for {duration:g} s")
         look(attached, Window(duration, duration), NO_REASONING)
         rounds = attached.tape.rounds

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hangdoc.cli.options import Json, NoColor
+from hangdoc.cli.options import Json, NoColor, Patience, patience_of
 
 
 def replay(
@@ -16,6 +16,7 @@ def replay(
         Path | None,
         typer.Option(metavar="FILE", help="JSON or TOML with the fields that the document must have; else exit 5."),
     ] = None,
+    patience: Patience = None,
     as_json: Json = False,
     no_color: NoColor = False,
 ) -> int:
@@ -24,6 +25,7 @@ def replay(
     The exit code is that of the diagnosis. With --expect it is 5 when a field
     that FILE names differs: objects are compared field by field, lists entry
     by entry (FILE may name fewer fields of an entry, never fewer entries).
+    --patience counts before what was set for the recording.
 
     \b
     Examples:
@@ -40,7 +42,7 @@ def replay(
     from hangdoc.report.expectation import differences, read_expectation
 
     wanted = None if expect is None else read_expectation(expect)
-    diagnosis = diagnose(read_trace(trace), kind="trace")
+    diagnosis = diagnose(read_trace(trace, patience_of(patience)), kind="trace")
     emit_diagnosis(diagnosis, as_json=as_json, no_color=no_color)
     if wanted is not None and (found := differences(wanted, document(diagnosis))):
         say("\n".join(f"hangdoc: {difference}" for difference in found))

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from hangdoc.cli.options import Json, NoColor, Pid, Port, Record
+from hangdoc.cli.options import Json, NoColor, Patience, Pid, Port, Record, patience_of
 
 
 def watch(
@@ -24,6 +24,10 @@ def watch(
     timeout: Annotated[
         float | None, typer.Option(metavar="S", min=1, help="Follow for this many seconds at most.")
     ] = None,
+    patience: Patience = None,
+    http_generate: Annotated[
+        bool, typer.Option("--http-generate", help="Also GET /health_generate: sends a token through the scheduler.")
+    ] = False,
     record: Record = None,
     as_json: Json = False,
     no_color: NoColor = False,
@@ -51,7 +55,11 @@ def watch(
     from hangdoc.observe.look import Window
 
     span = Window(window, max(window, max_window))
-    with attach(pid, port, Setting(record=record, kept_rounds=ceil(span.most_s) + 2)) as attached:
+    kept_rounds = ceil(span.most_s) + 2
+    setting = Setting(
+        record=record, kept_rounds=kept_rounds, patience_s=patience_of(patience), http_generate=http_generate
+    )
+    with attach(pid, port, setting) as attached:
         if not once:
             goal = Goal(until, timeout, patience_s=span.most_s)
             return follow(attached, goal, as_json=as_json, no_color=no_color)

@@ -31,6 +31,7 @@ OPTIONS = (
     Option("node_rank", ("--node-rank",), "0"),
     Option("port", ("--port",), "30000"),
     Option("skip_server_warmup", ("--skip-server-warmup",), "", is_switch=True),
+    Option("enable_metrics", ("--enable-metrics",), "", is_switch=True),
     Option("sleep_on_idle", ("--sleep-on-idle",), "", is_switch=True),
 )
 

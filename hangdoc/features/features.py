@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from hangdoc.features.dumps import Dumps, ThreadHistory, dumps
 from hangdoc.features.gpu import GpuHistory, gpu_histories, gpu_memory_moved
+from hangdoc.features.http import HttpState, http_state
 from hangdoc.features.index import Index, Window
 from hangdoc.features.links import recent_links
 from hangdoc.features.lock_files import Polled, polled_lock_files
@@ -19,6 +21,7 @@ from hangdoc.model.fd import OpenFile
 from hangdoc.model.gpu import Gpus
 from hangdoc.model.link import Links
 from hangdoc.model.log import Phase
+from hangdoc.model.patience import Stage
 from hangdoc.model.process import Launch, Process, ProcessKey
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.model.surroundings import Surroundings
@@ -84,7 +87,8 @@ class Features:
     """A window of a trace, read. members: alive at its end, sorted by key; steady: its slices are of one kind.
 
     gpu_moved_bytes: by how much the memory in use on all GPUs changed, either way; gpu_histories: each GPU over the
-    window, sample by sample; surroundings: as last read.
+    window, sample by sample; surroundings: as last read; standing_s: for how long the totals of the ranks have not
+    moved; patience_set: seconds of patience that the user gave stages; http: of the launch's own server.
 
     Equal by identity only, so that what is drawn from it can be kept.
     """
@@ -102,6 +106,9 @@ class Features:
     gpu_histories: Reading[tuple[GpuHistory, ...]]
     phase: Phase
     steady: bool
+    standing_s: Reading[float]
+    patience_set: Mapping[Stage, float]
+    http: Reading[HttpState | None]
 
     @property
     def movers(self) -> tuple[Member, ...]:
@@ -128,8 +135,13 @@ def is_tracker(process: Process) -> bool:
     return "resource_tracker" in process.title
 
 
-def features(trace: Trace, engine: Engine, window: Window, *, steady: bool) -> Features:
-    """Compute everything about one window of a trace."""
+_NOT_ASKED = Missing("progress", "not-taken", "since when the totals stand was not asked")
+
+
+def features(
+    trace: Trace, engine: Engine, window: Window, *, steady: bool, standing_s: Reading[float] = _NOT_ASKED
+) -> Features:
+    """Compute everything about one window of a trace; steady, standing_s: what was found of it as a whole."""
     index = Index(trace)
     launch = trace.header.launch
     last = trace.snapshots[window.last]
@@ -160,6 +172,9 @@ def features(trace: Trace, engine: Engine, window: Window, *, steady: bool) -> F
         gpu_histories=gpu_histories(index, window, trace.header.interval_s),
         phase="unknown",
         steady=steady,
+        standing_s=standing_s,
+        patience_set=trace.header.patience_s,
+        http=http_state(index, window),
     )
     return _with_phase(shell)
 

@@ -9,8 +9,9 @@ from hangdoc.features.activity import NOISE_RSS_BYTES, SPIN_DEMAND_RATIO, Activi
 from hangdoc.features.dumps import ThreadHistory
 from hangdoc.features.features import Departure, Features, Member, is_tracker
 from hangdoc.features.frames import is_file
-from hangdoc.features.patience import PATIENCE_S
+from hangdoc.features.patience import no_progress_s, patience_s
 from hangdoc.features.phases import STARTING
+from hangdoc.hypotheses._http import counters_rise
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.process import Process
 from hangdoc.model.reading import Known, Missing
@@ -135,7 +136,12 @@ def nothing_moves_on_the_host(case: Case) -> Outcome:
             unread = Unread.of(member.flow.value.io_bytes, f"reads and writes of {name_of(member.process)}")
         if isinstance(member.flow.value.tcp_bytes, Missing):
             unread = Unread.of(member.flow.value.tcp_bytes, f"TCP bytes of {name_of(member.process)}")
-    for outcome in (_log_moves(features), _child_at_work(features), _gpu_memory_moves(features)):
+    for outcome in (
+        _log_moves(features),
+        _child_at_work(features),
+        _gpu_memory_moves(features),
+        counters_rise(features),
+    ):
         if isinstance(outcome, Absent):
             return outcome
         unread = unread or outcome
@@ -276,22 +282,27 @@ def is_zombie(member: Member) -> bool:
 
 
 def silence_outlasts_patience(features: Features) -> Outcome:
-    """The launch has been silent for longer than its phase may be.
+    """The launch has shown no progress for longer than its phase may.
 
-    Counts from the last write to the log, not from attaching. Missing whenever a member's phase is unread, because
-    another phase may have more patience.
+    Counts from the oldest proof, not from attaching (see features.patience). Missing whenever a member's phase is
+    unread, because another phase may have more patience.
     """
     if any(isinstance(member.main, Missing) for member in features.movers):
         return Unread("which phase each rank is in: a stack is missing")
-    if isinstance(features.log, Missing):
-        return Unread.of(features.log, "since when the launch is silent")
-    patience_s = PATIENCE_S.get(features.phase)
-    if patience_s is None:
-        return Unread("the phase is unknown, and with it how long it may be silent")
-    silent_s = features.log.value.silent_s
-    if silent_s >= patience_s:
-        return Present(f"its log has been silent for {silent_s:,.0f} s; this phase may take {patience_s:,.0f} s")
-    return Unread(f"silent for {silent_s:,.0f} s, and this phase may be silent for {patience_s:,.0f} s")
+    spent, patience = no_progress_s(features), patience_s(features)
+    if isinstance(spent, Missing):
+        return Unread.of(spent, "since when the launch is silent")
+    if isinstance(patience, Missing):
+        return Unread.of(patience, "how long it may be silent")
+    if spent.value >= patience.value:
+        return Present(f"{_proof(features, spent.value)}; this phase may take {patience.value:,.0f} s")
+    return Unread(f"silent for {spent.value:,.0f} s, and this phase may be silent for {patience.value:,.0f} s")
+
+
+def _proof(features: Features, spent_s: float) -> str:
+    if isinstance(features.log, Known) and features.log.value.silent_s >= spent_s:
+        return f"its log has been silent for {spent_s:,.0f} s"
+    return f"the totals of every rank have stood for {spent_s:,.0f} s"
 
 
 def positive_or_patience(positive: Sign) -> Sign:

@@ -6,8 +6,7 @@ from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import activity
 from hangdoc.hypotheses import _file_locks as locks
 from hangdoc.hypotheses import _signs as signs
-from hangdoc.hypotheses._chains import end_name
-from hangdoc.hypotheses._chains import culprit_at
+from hangdoc.hypotheses._chains import culprit_at, end_name
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Missing
 
@@ -55,9 +54,7 @@ def _something_is_written(case: Case) -> Outcome:
 
 def _culprits(case: Case) -> tuple[Culprit, ...]:
     what = f"holds the file lock of {signs.name_of(case.patient.process)}, and works"
-    return tuple(
-        culprit_at(case.features, (end.process.pid, end.process.pid), what) for end in locks.holders_of(case)
-    )
+    return tuple(culprit_at(case.features, (end.process.pid, end.process.pid), what) for end in locks.holders_of(case))
 
 
 HYPOTHESIS = Hypothesis(

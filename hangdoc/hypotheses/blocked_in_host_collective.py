@@ -7,6 +7,7 @@ from hangdoc.features.activity import activity, waiting
 from hangdoc.features.features import Member
 from hangdoc.features.frames import is_file
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses._http import requests_stand
 from hangdoc.hypotheses._waits import nobody_left_to_release, worker_threads
 from hangdoc.model.diagnosis import Culprit, Wait, WaitEnd
 from hangdoc.model.reading import Known, Missing
@@ -121,7 +122,7 @@ HYPOTHESIS = Hypothesis(
         signs.nothing_progresses,
         signs.readings_are_steady,
     ),
-    supporting=(_peers_wait_in_collective, nobody_left_to_release, signs.log_is_silent_too_long),
+    supporting=(_peers_wait_in_collective, nobody_left_to_release, signs.log_is_silent_too_long, requests_stand),
     excluding=(signs.nobody_died,),
     headline=lambda case: (
         f"{_names(_waiters(case))} waits in a collective for {signs.name_of(case.patient.process)}, which never came."

@@ -6,6 +6,7 @@ from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import activity
 from hangdoc.features.frames import bare_name
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses._http import http_answers, http_is_silent
 from hangdoc.model.reading import Missing
 
 
@@ -63,8 +64,9 @@ HYPOTHESIS = Hypothesis(
     verdict="healthy",
     suspects=signs.the_launch,
     essential=(_every_rank_goes_round, _the_loop_turns),
-    supporting=(_log_says_ready,),
+    supporting=(_log_says_ready, http_answers),
     confirm_at=1,
+    contrary=(http_is_silent,),
     excluding=(still_starting, signs.nobody_died),
     headline="The server is ready and polls for requests; the core it burns doing so is normal.",
     action="Nothing to do. --sleep-on-idle stops the polling where the core is wanted.",

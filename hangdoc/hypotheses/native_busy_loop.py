@@ -6,6 +6,7 @@ from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import SPIN_DEMAND_RATIO
 from hangdoc.features.motion import ThreadMotion
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses._http import requests_stand
 from hangdoc.hypotheses.python_busy_loop import cannot_be_a_poll, is_in, polls_for_requests
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Known, Missing, Reading
@@ -92,7 +93,7 @@ HYPOTHESIS = Hypothesis(
         _is_no_poll,
         signs.readings_are_steady,
     ),
-    supporting=(_loops_over_system_calls, signs.log_is_silent_too_long),
+    supporting=(_loops_over_system_calls, signs.log_is_silent_too_long, requests_stand),
     contrary=(_does_not_run_python,),
     excluding=(polls_for_requests, is_in("import", "compile"), signs.nobody_died),
     headline=lambda case: f"{signs.name_of(case.patient.process)} spins outside Python and gets nowhere.",

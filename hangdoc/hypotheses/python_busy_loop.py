@@ -10,6 +10,7 @@ from hangdoc.features.frames import is_file
 from hangdoc.features.loops import Loop
 from hangdoc.features.motion import ThreadMotion
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses._http import requests_stand
 from hangdoc.hypotheses._peers import is_waited_for
 from hangdoc.hypotheses._waits import idle_is_known
 from hangdoc.model.diagnosis import Culprit
@@ -210,7 +211,7 @@ HYPOTHESIS = Hypothesis(
         signs.positive_or_patience(is_waited_for),
         signs.readings_are_steady,
     ),
-    supporting=(_holds_the_gil, signs.log_is_silent_too_long),
+    supporting=(_holds_the_gil, signs.log_is_silent_too_long, requests_stand),
     excluding=(polls_for_requests, is_in("import", "compile"), signs.nobody_died),
     headline=_headline,
     culprits=_culprits,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.features import Member
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses._http import counters_rise, http_is_silent
 from hangdoc.hypotheses.idle_poll import still_starting
 from hangdoc.model.reading import Missing
 
@@ -26,7 +27,9 @@ def _some_rank_runs_batches(case: Case) -> Outcome:
 
 
 def _results_come_out(case: Case) -> Outcome:
-    """The detokenizer wakes, or new batch lines stand in the log: something passed through the whole server."""
+    """The detokenizer wakes, batch lines stand in the log or tokens are counted: something came through."""
+    if isinstance(counted := counters_rise(case.features), Absent):
+        return Present(counted.because)
     log = case.features.log
     if not isinstance(log, Missing):
         batches = [event for event in log.value.fresh if event.kind == "batch"]
@@ -60,6 +63,7 @@ HYPOTHESIS = Hypothesis(
     essential=(_some_rank_runs_batches, _results_come_out),
     supporting=(_results_come_out,),
     confirm_at=1,
+    contrary=(http_is_silent,),
     excluding=(still_starting, signs.nobody_died),
     headline="The server is working on requests and results come out.",
     action="Nothing to do.",

@@ -9,6 +9,7 @@ from msgspec import Struct
 from hangdoc.model.buffer import Buffers
 from hangdoc.model.fd import OpenFiles
 from hangdoc.model.gpu import Gpus
+from hangdoc.model.http import Http
 from hangdoc.model.link import Links
 from hangdoc.model.lock_file import LockFiles
 from hangdoc.model.locks import Locks
@@ -37,6 +38,7 @@ Payload: TypeAlias = (
     | Locks
     | Links
     | Buffers
+    | Http
     | LockFiles
     | Surroundings
     | Plain

@@ -6,15 +6,16 @@ import os
 import platform
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hangdoc import __version__, discovery
 from hangdoc.launch.find import find_launch
 from hangdoc.launch.roster import Roster
+from hangdoc.model.patience import Stage
 from hangdoc.model.process import Launch
 from hangdoc.observe.ring import KEPT_ROUNDS, Ring
 from hangdoc.observe.tape import Tape
@@ -28,11 +29,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Setting:
-    """How to observe. record: also write the trace to this file; kept_rounds: rounds held in memory."""
+    """How to observe. record: also write the trace to this file; kept_rounds: rounds held in memory.
+
+    patience_s: seconds of patience that the user gave stages; they stand in the trace, so that a replay has them too;
+    http_generate: ask the server for a token as well.
+    """
 
     interval_s: float = INTERVAL_S
     record: Path | None = None
     kept_rounds: int = KEPT_ROUNDS
+    patience_s: Mapping[Stage, float] = field(default_factory=dict)
+    http_generate: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,12 +55,12 @@ class Attached:
 def attach(pid: int | None, port: int | None, setting: Setting) -> Iterator[Attached]:
     """Find the launch and open the probes; everything is closed again on the way out, the recording last."""
     launch = find_launch(pid, port)
-    header = _header(launch, setting.interval_s)
+    header = _header(launch, setting)
     with ExitStack() as stack:
         writer = None if setting.record is None else stack.enter_context(_writer(setting.record, header))
         ring = Ring(header, setting.kept_rounds)
         roster = Roster(launch)
-        context = Context(launch=launch, intern=ring.intern)
+        context = Context(launch=launch, intern=ring.intern, http_generate=setting.http_generate)
         observer = stack.enter_context(Observer(context, discovery.probes(), roster.refresh, setting.interval_s))
         yield Attached(launch, observer, Tape(ring, writer))
 
@@ -64,7 +71,7 @@ def _writer(path: Path, header: Header) -> Writer:
     return Writer.open(path, header)
 
 
-def _header(launch: Launch, interval_s: float) -> Header:
+def _header(launch: Launch, setting: Setting) -> Header:
     return Header(
         hangdoc=__version__,
         host=socket.gethostname(),
@@ -72,6 +79,7 @@ def _header(launch: Launch, interval_s: float) -> Header:
         cpus=len(os.sched_getaffinity(0)),
         clock_ticks_per_s=os.sysconf("SC_CLK_TCK"),
         started_wall_ns=time.time_ns(),
-        interval_s=interval_s,
+        interval_s=setting.interval_s,
         launch=launch,
+        patience_s=dict(setting.patience_s),
     )

@@ -9,6 +9,8 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from hangdoc.features.http import KEPT
+from hangdoc.model.http import Http
 from hangdoc.model.link import Links
 from hangdoc.model.locks import Locks
 from hangdoc.model.log import LogEvent, LogTail
@@ -16,6 +18,7 @@ from hangdoc.model.process import Process, ProcessKey, Role
 from hangdoc.model.reading import Known
 from hangdoc.model.snapshot import Sample, Snapshot
 from hangdoc.model.stack import Stack, Stacks
+from hangdoc.observe.totals import standing_totals
 from hangdoc.trace.records import Header, Trace
 
 P = TypeVar("P")
@@ -46,9 +49,9 @@ class Ring:
     """A trace that stays small. Like a TraceBuilder: `intern` for the probes, `add` each round, `trace()` at any time.
 
     What leaves the ring lives on in one snapshot before the kept ones: its roster says who was ever a member (so that
-    a death is seen for ever), its log readings hold the milestones, and it has the last few stack dumps and the last
-    look at whom each thread waits for, because these get rare in a long observation. It has no other reading, so no
-    rate spans it.
+    a death is seen for ever), its log readings hold the milestones, it has the last few stack dumps and the last look
+    at whom each thread waits for, because these get rare in a long observation, the last answers of the HTTP server,
+    and the totals that nothing moved from since. It has no clocks, so no rate of CPU time spans it.
     """
 
     def __init__(self, header: Header, kept_rounds: int = KEPT_ROUNDS) -> None:
@@ -75,7 +78,9 @@ class Ring:
         self._recent.append(snapshot)
         while len(self._recent) > self._kept_rounds:
             oldest = self._recent.popleft()
-            self._past = past(oldest) if self._past is None else fold(self._past, oldest)
+            totals = standing_totals(self.header, self._past, oldest)
+            folded = past(oldest) if self._past is None else fold(self._past, oldest)
+            self._past = replace(folded, samples=(*folded.samples, *totals))
         if len(self._numbers) > MOST_STACKS:
             self._let_stacks_go()
 
@@ -101,7 +106,7 @@ def past(snapshot: Snapshot) -> Snapshot:
     kept = (
         sample
         for sample in snapshot.samples
-        if _value(sample, LogTail) or _value(sample, Stacks) or _has_links(sample) or _value(sample, Locks)
+        if _has_links(sample) or any(_value(sample, kind) is not None for kind in (LogTail, Stacks, Locks, Http))
     )
     return replace(snapshot, samples=tuple(kept))
 
@@ -117,6 +122,7 @@ def fold(before: Snapshot, snapshot: Snapshot) -> Snapshot:
             *_last_stacks(samples, snapshot.at_ns),
             *_last_links(samples),
             *_last_locks(samples),
+            *[sample for sample in samples if _value(sample, Http) is not None][-KEPT:],
         ),
     )
 

@@ -20,12 +20,14 @@ class Context:
     """What a probe may use.
 
     proc: the root of the proc file system (a directory of recorded files in tests);
-    intern: takes a stack, returns its number in the trace's table.
+    intern: takes a stack, returns its number in the trace's table;
+    http_generate: the user allows a request that sends a token through the scheduler.
     """
 
     launch: Launch
     intern: Callable[[Stack], int]
     proc: Path = Path("/proc")
+    http_generate: bool = False
 
 
 class Shared:

@@ -103,7 +103,7 @@ VALUE_OPTIONS = _words(
     speculative-eagle-topk speculative-num-draft-tokens speculative-attention-mode disaggregation-mode
     disaggregation-transfer-backend load-balance-method tokenizer-worker-num api-server-count log-level
     log-level-http mm-feature-transport trust-remote-code sleep-on-idle skip-server-warmup log-requests-level
-    decode-log-interval ep-num-redundant-experts
+    decode-log-interval enable-metrics ep-num-redundant-experts
     """
 )
 """Options whose values stay when they are numbers, booleans or one of VALUES."""

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from hangdoc.model.patience import Stage
 from hangdoc.model.process import Launch
 from hangdoc.model.reading import Known
 from hangdoc.model.snapshot import Snapshot
@@ -24,7 +25,7 @@ class Header(Struct, frozen=True, kw_only=True, tag="header", tag_field="type"):
     """What does not change while recording; the first line of the file.
 
     host: the host's name (a token in a redacted trace); machine: platform.machine(); cpus: CPUs hangdoc may use;
-    started_wall_ns: Unix time of the first round.
+    started_wall_ns: Unix time of the first round; patience_s: what the user set instead of the table's, in seconds.
     """
 
     schema: int = SCHEMA
@@ -36,6 +37,7 @@ class Header(Struct, frozen=True, kw_only=True, tag="header", tag_field="type"):
     started_wall_ns: int
     interval_s: float
     launch: Launch
+    patience_s: dict[Stage, float] = {}
 
 
 class Trace(Struct, frozen=True, kw_only=True):

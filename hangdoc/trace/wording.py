@@ -33,6 +33,9 @@ _WORDS_OF_LINKS = _words("eventfd fifo flock inode locks nobody ofdlck peers pos
 _WORDS_OF_COLLECTIVES = _words("addresses peer")
 """What the log lines of collectives say beyond the other words."""
 
+_OF_HTTP = _words("enable entered http metrics publish")
+"""What the http probe says of a server that does not answer."""
+
 VOCABULARY = _OF_BUFFERS | _words(
     """
     a able aborted about above absent access accounted acquire acquired acquiring added address after again against
@@ -91,7 +94,7 @@ VOCABULARY = _OF_BUFFERS | _words(
     why wide window with within without word words work worker workers works world world-readable would wrapper
     write writer writes writing written wrong xid yama yet yields you your yours zero zombie
     """
-).union(_WORDS_OF_LINKS, _WORDS_OF_COLLECTIVES)
+).union(_OF_HTTP, _WORDS_OF_LINKS, _WORDS_OF_COLLECTIVES)
 """The words of messages that this project and the kernel write. A name that is none of them cannot get through."""
 
 

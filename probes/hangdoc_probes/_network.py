@@ -41,7 +41,7 @@ class Diagnosis:
         self.namespace = namespace(proc, pid)
         ours = namespace(proc, os.getpid())
         path = "" if self.namespace == ours else f"{proc}/{pid}/ns/net"
-        self._socket = _open() if not path else _elsewhere(lambda: _open(path))
+        self._socket = _open() if not path else elsewhere(lambda: _open(path))
 
     def unix(self) -> dict[int, UnixSocket]:
         """Return every unix socket of the namespace by its inode."""
@@ -85,13 +85,14 @@ def tcp_table(proc: Path, pid: int) -> tuple[TcpSocket, ...]:
 
 def _open(path: str = "") -> socket.socket:
     if path:
-        _enter(path)
+        enter(path)
     opened = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, NETLINK_SOCK_DIAG)
     opened.settimeout(ANSWER_S)
     return opened
 
 
-def _enter(path: str) -> None:
+def enter(path: str) -> None:
+    """Move this thread into a network namespace; PermissionError without CAP_SYS_ADMIN."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         if _libc.setns(descriptor, CLONE_NEWNET) != 0:
@@ -101,7 +102,7 @@ def _enter(path: str) -> None:
         os.close(descriptor)
 
 
-def _elsewhere(work: Callable[[], T]) -> T:
+def elsewhere(work: Callable[[], T]) -> T:
     """Do something in a thread of its own that ends with it: the namespace is the thread's, not the process's."""
     results: list[T] = []
     errors: list[OSError] = []

@@ -70,6 +70,9 @@ LIST = (
     ),
     Scenario("healthy-tp2", "none", (READY,), tp=2),
     Scenario(
+        "healthy-metrics", "none; it counts what it serves", (READY,), flags=("--enable-metrics",), ranks=(SPINS,)
+    ),
+    Scenario(
         "busy-init",
         "a Python loop in the model's __init__ never ends",
         (Mark("0"),),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from hangdoc.model.http import Http
 from hangdoc.model.link import Links
 from hangdoc.model.log import LogTail
 from hangdoc.model.process import Process, ProcessKey
-from hangdoc.model.reading import Known
+from hangdoc.model.reading import Known, Missing
 from hangdoc.model.snapshot import Snapshot
 from hangdoc.observe import ring as ring_module
 from hangdoc.observe.ring import Ring
@@ -104,3 +105,13 @@ def test_equal_stacks_get_one_number() -> None:
     """Interning is by value."""
     ring = Ring(HEADER)
     assert ring.intern(stack(1)) == ring.intern(stack(1)) != ring.intern(stack(2))
+
+
+def test_the_last_answers_of_the_server_are_kept() -> None:
+    """Of rounds that have gone the last twelve answers stay, the newest last."""
+    ring = Ring(HEADER, kept_rounds=1)
+    for index in range(40):
+        answer = Http(port=index, listener="nobody", metrics=Missing("http", "unsupported"))
+        ring.add(snapshot(index, sample("http", None, answer)))
+    kept = [one.reading.value for one in ring.trace().snapshots[0].samples if isinstance(one.reading, Known)]
+    assert [one.port for one in kept if isinstance(one, Http)] == list(range(27, 39))

@@ -1,0 +1,48 @@
+"""What the http probe reads of a real server: idle, and after a request."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+
+from hangdoc.launch.find import find_launch
+from hangdoc.model.http import Http
+from hangdoc.model.reading import Known
+from hangdoc.sampling.probe import Context, Round
+from hangdoc_probes import http
+from tests.sglang import cases
+from tests.sglang.launches import Launch
+
+
+def generate(port: int) -> None:
+    body = json.dumps({"input_ids": [5, 6, 7], "sampling_params": {"max_new_tokens": 8, "ignore_eos": True}}).encode()
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/generate", body, {"Content-Type": "application/json"}, method="POST"
+    )
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(request, timeout=120) as answer:
+        assert answer.status == 200
+
+
+@cases.on("healthy-metrics")
+def test_a_real_server_answers_and_counts(launch: Launch) -> None:
+    """It answers both paths; its counters stand while it idles, and have risen once a request has been served."""
+    found = find_launch(launch.pid, None)
+    session = http.open_session(Context(launch=found, intern=lambda _: 0))
+    readings: list[Http] = []
+    for number in range(3):
+        if number == 2:
+            generate(launch.port)
+        (sample,) = session.take(Round(number, 0, found.processes, thorough=True))
+        assert isinstance(sample.reading, Known), sample
+        assert isinstance(sample.reading.value, Http)
+        readings.append(sample.reading.value)
+    assert [(one.path, one.outcome, one.status) for one in readings[0].replies] == [
+        ("/model_info", "answered", 200),
+        ("/metrics", "answered", 200),
+    ]
+    first, idle, served = (one.metrics.value for one in readings if isinstance(one.metrics, Known))
+    assert first.tokens == idle.tokens
+    assert isinstance(idle.tokens, Known)
+    assert isinstance(served.tokens, Known)
+    assert served.tokens.value > idle.tokens.value
