@@ -39,7 +39,7 @@ def take_stock(proc: Path, launch: Launch, members: Iterable[Member], gpus: GpuR
             things[thing.kind, thing.identity] = thing if known is None or thing.held else known
     return Before(
         things=tuple(sorted(things.values(), key=lambda one: (one.kind, str(one.path)))),
-        ports=tuple(sorted(ports | _wanted_port(proc, launch, ports), key=lambda one: one.number)),
+        ports=_ordered(ports | _wanted_port(proc, launch, ports), launch),
         opened=opened,
         gpus=gpus,
         unseen=tuple(unseen),
@@ -57,6 +57,15 @@ def listening(proc: Path, files: OpenFiles) -> Iterator[Port]:
             yield from (Port(one.local_port, namespace, True) for one in rows if one.listens and one.inode in inodes)
 
 
+def listened(net: Path) -> set[int]:
+    """Return the ports that anybody listens on in a network namespace."""
+    found: set[int] = set()
+    for name in ("tcp", "tcp6"):
+        with suppress(OSError):
+            found |= {one.local_port for one in parse_tcp((net / name).read_bytes()) if one.listens}
+    return found
+
+
 def network(proc: Path, pid: int) -> str:
     """Return the name of a process's network namespace; "" when that may not be looked at."""
     try:
@@ -72,6 +81,12 @@ def describe(kind: str, path: Path, *, held: bool) -> Thing | None:
     except OSError:
         return None
     return Thing(kind, path, (found.st_dev, found.st_ino), found.st_uid, held)
+
+
+def _ordered(ports: set[Port], launch: Launch) -> tuple[Port, ...]:
+    """Sort by number, the launch's own port first."""
+    own = launch.settings.get("port", "")
+    return tuple(sorted(ports, key=lambda one: (str(one.number) != own, one.number)))
 
 
 def _wanted_port(proc: Path, launch: Launch, ports: set[Port]) -> set[Port]:
@@ -116,7 +131,7 @@ def _is_socket(path: Path) -> bool:
 
 
 def _locks(proc: Path, files: OpenFiles) -> Iterator[Thing]:
-    """Yield lock files that a process has open; held: it has locked it, or it is a baton: to create one is to hold it."""
+    """Yield lock files that a process has open; held: it has locked it, or it is a baton, held by its creator."""
     for number, identity, shown in identities(proc, files):
         path = Path(shown)
         is_baton = path.name == names.BATON and _is_build(path.parent)

@@ -6,6 +6,8 @@ import re
 
 SEGMENTS: dict[str, re.Pattern[str]] = {
     "SGLang's load snapshot": re.compile(r"sglang_loads_\S+\.shm"),
+    "SGLang's message queue": re.compile(r"sgl_shm_mq_\d+_[0-9a-f]+"),
+    "SGLang's tokenizer workers": re.compile(r"multi_tokenizer_args_\d+"),
     "Python's shared memory": re.compile(r"psm_[0-9a-f]+"),
     "NCCL": re.compile(r"nccl-\S+"),
     "torch's shared memory": re.compile(r"torch_\d+_\d+(?:_\d+)?"),
@@ -25,7 +27,7 @@ SEMAPHORES: dict[str, re.Pattern[str]] = {
 ZMQ_PATHS = re.compile(
     r"/tmp/tmp[0-9a-z_]{8}"  # noqa: S108  SGLang: tempfile.NamedTemporaryFile (server_args.py, PortArgs)
     r"|(?:/\S*)?/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # vLLM: uuid4 (utils, get_open_zmq_ipc_path)
-    r"|(?:/\S*)?/sglang\S*\.ipc"
+    r"|/tmp/sglang_[^/]+\.sock"
 )
 """Paths that engines bind zmq ipc sockets to."""
 

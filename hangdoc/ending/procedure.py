@@ -20,7 +20,7 @@ from hangdoc.model.process import ProcessKey
 from hangdoc.procfs.numbers import text
 from hangdoc.procfs.signals import parse_signal_masks
 
-GRACE_S = 2.0
+GRACE_S = 1.5
 """How long SIGTERM may take: an idle SGLang needs 0.2 to 1 s; one that drains a request would take as long as that
 (more than 12 s were seen), and one that hangs for ever. Arbitrary in between."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
-from hangdoc.ending.inventory import network
+from hangdoc.ending.inventory import listened, network
 from hangdoc.ending.memory import wait_for_memory, was_used
 from hangdoc.ending.plan import Plan
 from hangdoc.ending.records import After, Ended, GpuProof, LookAlike, Port, PortProof
@@ -31,12 +32,30 @@ def prove(plan: Plan, ended: Ended, gpu_timeout_s: float, proc: Path) -> After:
         unread, remedy = reading.unread or plan.before.gpus.unread, reading.remedy or plan.before.gpus.remedy
     forest = read_forest(proc)
     removals = clear(plan.before.things, survey(proc, forest.table, plan.traits.users, plan.before.things))
-    ports = tuple(_port(forest, port) for port in plan.before.ports)
+    ports = _ports(forest, plan.before.ports)
     return After(gpus, unread, remedy, ports, removals, _returned(plan, ended, proc))
 
 
-def _port(forest: Forest, port: Port) -> PortProof:
-    """Say whether a port is free again: in the launch's own network namespace, or hangdoc's if that is gone."""
+def _ports(forest: Forest, ports: Sequence[Port]) -> tuple[PortProof, ...]:
+    """Say which ports are free again: each network namespace's table is read once."""
+    nets: dict[str, Path] = {}
+    wanted = {port.namespace for port in ports}
+    for pid in forest.table if wanted else ():
+        if (name := network(forest.proc, pid)) in wanted:
+            nets.setdefault(name, forest.proc / str(pid) / "net")
+    taken = {name: listened(net) for name, net in nets.items()}
+    everywhere = listened(forest.proc / "net")
+    proofs = (
+        _taken(forest, port)
+        if port.number in taken.get(port.namespace, everywhere if not port.namespace else set())
+        else PortProof(port.number, True, "free")
+        for port in ports
+    )
+    return tuple(proofs)
+
+
+def _taken(forest: Forest, port: Port) -> PortProof:
+    """Name who has a port now."""
     found = holders(forest.proc, forest.table, port.number)
     if found.is_hidden:
         return PortProof(port.number, False, "taken; by whom may not be looked at")

@@ -47,8 +47,8 @@ def survey(proc: Path, table: Table, users: frozenset[int], things: Iterable[Thi
     if SHARED_MEMORY.is_dir():
         shared = sharers(proc, (key.pid for key in living), SHARED_MEMORY.stat().st_dev)
     bound = frozenset(path for net in _networks(proc, living) for path in bound_paths(net).values())
-    # Another user cannot have opened what only its owner may open; root could, and is then visible to root alone.
-    untold = [pid for pid in untold if user_of(proc, pid) in users]
+    # Another user cannot have opened what only its owner may open, and init opens no engine's files.
+    untold = [pid for pid in untold if user_of(proc, pid) in users and table[pid].kind != "manager"]
     return Surroundings(proc, users, held, tuple(untold), tuple(shared), not sees_everybody(proc), bound)
 
 

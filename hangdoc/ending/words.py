@@ -10,11 +10,17 @@ from rich.text import Text
 from hangdoc.ending.memory import was_used
 from hangdoc.ending.outcome import Outcome, counts, exit_code
 from hangdoc.ending.plan import Plan
-from hangdoc.ending.records import GpuProof, LookAlike, Member, Removal, Survivor, Thing
+from hangdoc.ending.records import GpuProof, LookAlike, Member, PortProof, Removal, Survivor, Thing
 from hangdoc.ending.remains import removal_command
 from hangdoc.errors import ExitCode
 from hangdoc.report.rows import bullet, harmless, section
 from hangdoc.report.words import bytes_text, rank_text
+
+MOST_PORTS = 6
+"""Ports named in a line; gloo opens dozens. Arbitrary."""
+
+LONGEST_TITLE = 64
+"""Characters of a command line beside a reason. Arbitrary: a line."""
 
 MOST_LOOK_ALIKES = 12
 """Rows; --json lists them all. Arbitrary: those in doubt come first."""
@@ -39,14 +45,18 @@ def _member(member: Member) -> RenderableType:
     process = member.process
     who = f"{member.key.pid} {rank_text(process.role, process.rank)}"
     last = " (comes last, may end by itself)" if member.fate == "wrapper" else ""
-    return bullet("-", f"{who}: {'; '.join(member.because)}{last}. {process.title}")
+    return bullet("-", f"{who}: {'; '.join(member.because)}{last}. {_short(process.title)}")
+
+
+def _short(title: str) -> str:
+    return title if len(title) <= LONGEST_TITLE else title[: LONGEST_TITLE - 3] + "..."
 
 
 def _look_alikes(found: Sequence[LookAlike]) -> Iterator[RenderableType]:
     ordered = sorted(found, key=lambda one: not one.in_doubt)
     for one in ordered[:MOST_LOOK_ALIKES]:
         more = f" [--include {one.key.pid} would add it]" if one.in_doubt else ""
-        yield bullet("?" if one.in_doubt else "x", f"{one.key.pid}: {one.because}{more}. {one.title}", "dim")
+        yield bullet("?" if one.in_doubt else "x", f"{one.key.pid}: {one.because}{more}. {_short(one.title)}", "dim")
     if len(found) > MOST_LOOK_ALIKES:
         yield bullet("", f"and {len(found) - MOST_LOOK_ALIKES} more: --json lists them all", "dim")
 
@@ -58,8 +68,8 @@ def _stock(plan: Plan) -> Iterator[RenderableType]:
         yield bullet("-", f"GPU {gpu.index} ({gpu.name}): {used}")
     if before.gpus.unread:
         yield bullet("?", f"GPU memory: {before.gpus.unread}", "yellow")
-    for port in before.ports:
-        yield bullet("-", f"port {port.number}: {'listened on' if port.listened else 'not open yet'}")
+    if before.ports:
+        yield bullet("-", f"{_ports([one.number for one in before.ports])} to come back")
     yield from (bullet("-", f"{_kind(one)} {one.path}") for one in before.things)
 
 
@@ -78,7 +88,7 @@ def outcome_parts(outcome: Outcome) -> Iterator[RenderableType]:
         "Came back", [bullet("!", f"{one.key.pid}: {one.because}. {one.title}", "bold red") for one in after.returned]
     )
     yield from section("GPUs", list(_gpus(outcome)))
-    yield from section("Ports", [bullet("+" if one.free else "!", f"{one.number}: {one.says}") for one in after.ports])
+    yield from section("Ports", list(_port_rows(after.ports)))
     yield from section("Left behind", [_removal(one) for one in after.removals])
 
 
@@ -120,6 +130,19 @@ def _gpu(one: GpuProof) -> RenderableType:
     amounts = ["?" if value is None else bytes_text(value) for value in (one.before_bytes, one.after_bytes)]
     sign = {True: "+", False: "!", None: "?"}[one.returned]
     return bullet(sign, f"GPU {one.index} ({one.name}): {amounts[0]} before, {amounts[1]} after: {one.says}")
+
+
+def _port_rows(ports: Sequence[PortProof]) -> Iterator[RenderableType]:
+    free = [one.number for one in ports if one.free]
+    yield from (bullet("!", f"port {one.number}: {one.says}", "bold red") for one in ports if not one.free)
+    if free:
+        yield bullet("+", f"{_ports(free)} free again")
+
+
+def _ports(numbers: Sequence[int]) -> str:
+    named = ", ".join(map(str, numbers[:MOST_PORTS]))
+    more = f" and {len(numbers) - MOST_PORTS} more" if len(numbers) > MOST_PORTS else ""
+    return f"port{'s' if len(numbers) > 1 else ''} {named}{more}"
 
 
 def _removal(one: Removal) -> RenderableType:
