@@ -68,8 +68,8 @@ def read_traits(forest: Forest, root: Entry, members: Iterable[Entry], outsiders
     shared = _held_by(proc, inside)
     foreign = {t for one in outsiders if one.kind != "kernel" for t in _private(read_open(proc, one.key))} & set(shared)
     own = {target: pid for target, pid in shared.items() if target not in foreign}
-    # What the root holds may come from whoever started it, unless he lives and has it no more than anybody else.
-    inherited = set() if parent is not None else _private(read_open(proc, root.key))
+    # What the root holds may come from whoever started it, who may have passed it on to others and closed it since.
+    inherited = _private(read_open(proc, root.key))
     users = frozenset(user for one in inside if (user := user_of(proc, one.pid)) is not None)
     return Traits(
         root=root.key,
@@ -124,7 +124,7 @@ def _proofs(entry: Entry, traits: Traits, forest: Forest, opened: OpenFiles | No
 
 
 def _may_be(entry: Entry, traits: Traits, forest: Forest) -> bool:
-    is_program = entry.kind in {"program", "companion"} and entry.pid not in forest.never and entry.pid != 1
+    is_program = entry.kind in {"program", "companion", "wrapper"} and entry.pid not in forest.never and entry.pid != 1
     is_younger = entry.key.start_ticks >= traits.root.start_ticks
     if not is_program or not is_younger or entry.state in "ZX":
         return False

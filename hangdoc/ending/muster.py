@@ -79,9 +79,11 @@ class Muster:
         return found
 
     def adopt_children_of(self, wrapper: ProcessKey) -> None:
-        """Count what a wrapper starts from now on as the launch's: it has started the same program again."""
+        """Count what a wrapper has started since the plan as the launch's: it has started the same program again."""
         member = self.members[wrapper]
         self.members[wrapper] = Member(member.process, member.entry, "program", member.because)
+        self._lead(member.entry)
+        self.refresh()
 
     def is_ours(self, entry: Entry) -> bool:
         """Say whether a process is a member, or so new that it was never looked at and the child of one."""
@@ -99,13 +101,17 @@ class Muster:
             return False
         self.members[member.key] = member
         self.handles[member.key] = handle
-        if member.fate == "program" and member.key.pid in {member.entry.group, member.entry.session}:
-            self._groups[member.key.pid] = member.key
+        if member.fate == "program":
+            self._lead(member.entry)
         return True
+
+    def _lead(self, entry: Entry) -> None:
+        if entry.pid in {entry.group, entry.session}:
+            self._groups[entry.pid] = entry.key
 
     def _weigh(self, entry: Entry, forest: Forest) -> str:
         because = kin(entry, self._traits, forest, {}, {}).because
-        if because or forest.parent(entry) is not None or entry.kind not in {"program", "companion"}:
+        if because or forest.parent(entry) is not None or entry.kind not in {"program", "companion", "wrapper"}:
             return because
         for number, what in ((entry.group, "process group"), (entry.session, "session")):
             leader = self._groups.get(number)

@@ -37,6 +37,9 @@ STEP_S = 0.25
 WRAPPER_S = 0.5
 """How long a wrapper whose program has ended may take to end, too. Arbitrary: they wait for just that."""
 
+SETTLE_S, SETTLE_STEP_S = 2.0, 0.02
+"""How long a script's fork may take to become the next command, and from one look to the next. Arbitrary."""
+
 FREEZE_ROUNDS = 20
 """Looks for further members while all known ones stand still: each new one was started before the last stop."""
 
@@ -134,9 +137,17 @@ class Procedure:
         wrappers = self._muster.living("wrapper")
         if not wrappers or ended(self._muster.handles_of(wrappers), WRAPPER_S):
             return
-        below = look_below(self._proc, self._muster)
         for one in self._muster.living("wrapper"):
-            self._wrapper(one, below[one.key], freezer)
+            self._wrapper(one, self._settled(one), freezer)
+
+    def _settled(self, member: Member) -> Wrapped:
+        """Look what a wrapper does now, again while it is about to start something."""
+        until_s = time.monotonic() + SETTLE_S
+        while True:
+            below = look_below(self._proc, self._muster).get(member.key, Wrapped())
+            if not below.unsettled or time.monotonic() >= until_s:
+                return below
+            ended([self._muster.handles[member.key]], SETTLE_STEP_S)
 
     def _wrapper(self, member: Member, wrapped: Wrapped, freezer: Freezer) -> None:
         handle = self._muster.handles[member.key]
@@ -144,10 +155,10 @@ class Procedure:
             self._going_on.append(LookAlike(member.key, member.process.title, f"it went on to {wrapped.other}"))
             return
         if wrapped.again:
-            # First the script, so that it does not start a third one.
+            self._muster.adopt_children_of(member.key)
+            # The script first, so that it does not start a third one.
             send(handle.descriptor, signal.SIGKILL)
             self._say(f"SIGKILL to {member.key.pid} (wrapper): it started the launch again")
-            self._muster.adopt_children_of(member.key)
             self._kill("program", freezer)
             return
         for number in (signal.SIGTERM, signal.SIGKILL):

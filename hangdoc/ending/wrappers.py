@@ -13,10 +13,14 @@ from hangdoc.model.process import ProcessKey
 
 @dataclass(frozen=True)
 class Wrapped:
-    """again: it started the launch's program once more; other: what else it runs now, "" for nothing."""
+    """again: it started the launch's program once more; other: what else it runs now, "" for nothing.
+
+    unsettled: it has a child that is still a copy of itself, about to become another program.
+    """
 
     again: bool = False
     other: str = ""
+    unsettled: bool = False
 
 
 def look_below(proc: Path, muster: Muster) -> dict[ProcessKey, Wrapped]:
@@ -35,9 +39,10 @@ def look_below(proc: Path, muster: Muster) -> dict[ProcessKey, Wrapped]:
         children = forest.children.get(member.key.pid, [])
         programs = [one for one in children if one.kind not in {"companion", "wrapper"} and one.state not in "ZX"]
         programs = [one for one in programs if one.key not in muster.members]
+        copies = [one for one in children if one.argv == member.entry.argv and one.key not in muster.members]
         other = next((one for one in programs if one.argv not in commands), None)
         if other is not None:
             found[member.key] = Wrapped(other=f"run {shown(other.title)} (pid {other.pid})")
         else:
-            found[member.key] = Wrapped(again=bool(programs))
+            found[member.key] = Wrapped(again=bool(programs), unsettled=bool(copies))
     return found
