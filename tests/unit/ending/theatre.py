@@ -91,7 +91,9 @@ class Theatre:
     def left(self) -> set[int]:
         """Every living process that carries the token."""
         wanted = f"HANGDOC_TEST_TOKEN={self.token}".encode()
-        return {pid for pid in listed_pids(PROC) if pid != os.getpid() and wanted in environ(pid) and lives(key_of(pid))}
+        return {
+            pid for pid in listed_pids(PROC) if pid != os.getpid() and wanted in environ(pid) and lives(key_of(pid))
+        }
 
     def close(self) -> None:
         os.close(self._lifeline)
