@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from hangdoc.errors import HangdocError
+from hangdoc.launch.pidfd import send
 
 Illness: TypeAlias = Literal["busy-wait", "blocked", "slow-start"]
 
@@ -84,10 +85,7 @@ def _end(patient: Patient, launcher: subprocess.Popen[bytes]) -> None:
     """Kill by pidfd: a pid may belong to somebody else by now. The children also die with their launcher."""
     left = dict(patient.pidfds)
     for descriptor in left.values():
-        try:
-            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
+        send(descriptor, signal.SIGKILL)
     deadline_s = time.monotonic() + END_S
     for pid, descriptor in patient.pidfds.items():
         if select.select([descriptor], [], [], max(0.0, deadline_s - time.monotonic()))[0]:

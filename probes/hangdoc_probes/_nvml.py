@@ -12,6 +12,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
+from hangdoc.launch.pidfd import send
 from hangdoc.procfs.errors import ProcParseError
 from hangdoc.procfs.thread import parse_schedstat
 from hangdoc_probes._reading import read
@@ -69,7 +70,7 @@ class NvmlChild:
     def kill(self) -> None:
         """End it, from any thread."""
         with suppress(OSError):
-            signal.pidfd_send_signal(self._exit, signal.SIGKILL)
+            send(self._exit, signal.SIGKILL)
 
     def close(self) -> bool:
         """End it and let go; False when the kernel still holds it, in a call into the driver."""

@@ -1,0 +1,63 @@
+"""Kill many at once where the many are members only: a control group, or a process group."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+from hangdoc.ending.muster import Muster
+from hangdoc.ending.roll import read_forest
+from hangdoc.launch.pidfd import send
+
+UNIFIED = "cgroup2"
+
+
+def kill_control_group(proc: Path, group: str, muster: Muster) -> bool:
+    """Kill a whole control group (cgroup.kill, since Linux 5.14) if every process in it is a member.
+
+    group: its path, "" for none; False when it holds anybody else, or cannot be killed as a whole.
+    """
+    directory = _directory(proc, group)
+    if directory is None:
+        return False
+    try:
+        inside = {int(line) for file in directory.rglob("cgroup.procs") for line in file.read_text().split()}
+        inside |= {int(line) for line in (directory / "cgroup.procs").read_text().split()}
+        table = read_forest(proc).table
+        if not inside or not all(pid not in table or muster.is_ours(table[pid]) for pid in inside):
+            return False
+        (directory / "cgroup.kill").write_text("1")
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _directory(proc: Path, group: str) -> Path | None:
+    if not group:
+        return None
+    try:
+        rows = (proc / "self" / "mountinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        return None
+    mounts = [row.split() for row in rows if row.partition(" - ")[2].startswith(f"{UNIFIED} ")]
+    found = [Path(mount[4]) / group.removeprefix(mount[3]).strip("/") for mount in mounts]
+    return next((one for one in found if (one / "cgroup.kill").exists()), None)
+
+
+def kill_process_groups(proc: Path, muster: Muster) -> bool:
+    """Kill each process group that a member leads or led and in which everybody is a member; says whether one was.
+
+    The signal reaches all of a group at one moment, so nobody in it forks past it. The leader's descriptor keeps
+    meaning its group after the leader's death.
+    """
+    forest = read_forest(proc)
+    killed = False
+    for number, leader in muster.led_groups().items():
+        inside = [one for one in forest.table.values() if one.group == number]
+        if not inside or not all(muster.is_ours(one) and one.pid not in forest.never for one in inside):
+            continue
+        try:
+            killed = send(muster.handles[leader].descriptor, signal.SIGKILL, whole_group=True) or killed
+        except OSError:
+            continue  # an older kernel: one after the other then
+    return killed

@@ -1,0 +1,191 @@
+"""Prove that a process that lost its parent descends from a launch: by what only descent can have given it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hangdoc.ending.descriptors import OpenFiles, read_open
+from hangdoc.launch.forest import Forest
+from hangdoc.launch.image import Image, read_image
+from hangdoc.launch.marker import read_marker
+from hangdoc.launch.table import Entry, Table
+from hangdoc.model.process import ProcessKey
+from hangdoc.procfs.errors import ProcParseError
+from hangdoc.procfs.status import parse_status
+
+DOUBT = "shares a pipe or socket with member {pid}, but may have it from elsewhere"
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What marks a launch. Each maps to the member that has it; users: who its members run as.
+
+    images: of execs that happened inside the launch; private: pipes and sockets that no outsider holds, made inside
+    the launch; shared: those that may have been inherited from outside; cgroups: control groups made for the launch.
+    """
+
+    root: ProcessKey
+    users: frozenset[int]
+    images: Mapping[Image, int] = field(default_factory=dict)
+    private: Mapping[str, int] = field(default_factory=dict)
+    shared: Mapping[str, int] = field(default_factory=dict)
+    marker: str = ""
+    cgroups: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Kin:
+    """A process that belongs (because), or of which it is not certain (doubt)."""
+
+    because: str = ""
+    doubt: str = ""
+
+
+def user_of(proc: Path, pid: int) -> int | None:
+    """Return the effective user of a process; None when it is gone."""
+    try:
+        return parse_status((proc / str(pid) / "status").read_bytes()).user_id
+    except (OSError, ProcParseError):
+        return None
+
+
+def control_group(proc: Path, pid: int) -> str:
+    """Return the path of a process's control group, version 2, or systemd's own hierarchy; "" for none or the root."""
+    try:
+        lines = (proc / str(pid) / "cgroup").read_text().splitlines()
+    except OSError:
+        return ""
+    groups = {name: path for _, name, path in (line.split(":", 2) for line in lines if line.count(":") >= 2)}
+    return next((groups[name] for name in ("", "name=systemd") if groups.get(name, "/") != "/"), "")
+
+
+def read_traits(forest: Forest, root: Entry, members: Iterable[Entry], outsiders: Iterable[Entry]) -> Traits:
+    """Read what marks a launch, before anything of it ends."""
+    proc, inside = forest.proc, sorted(members, key=lambda one: (one.key.start_ticks, one.pid))
+    parent = forest.parent(root)
+    shared = _held_by(proc, inside)
+    foreign = {t for one in outsiders if one.kind != "kernel" for t in _private(read_open(proc, one.key))} & set(shared)
+    own = {target: pid for target, pid in shared.items() if target not in foreign}
+    # What the root holds may come from whoever started it, who may have passed it on to others and closed it since.
+    inherited = _private(read_open(proc, root.key))
+    users = frozenset(user for one in inside if (user := user_of(proc, one.pid)) is not None)
+    return Traits(
+        root=root.key,
+        users=users,
+        images=_images(forest, root, inside),
+        private={target: pid for target, pid in own.items() if target not in inherited},
+        shared=shared,
+        marker=read_marker(proc, root.key),
+        cgroups=_cgroups(forest, root, parent),
+    )
+
+
+def kin(entry: Entry, traits: Traits, forest: Forest, peers: Mapping[int, int], owned: Mapping[int, int]) -> Kin:
+    """Weigh a process that is no member so far.
+
+    Rule: only a program of the launch's user, younger than its root, without a parent of its own (it was adopted), can
+    be kin. It is when it has the launch's marker, when it is a fork of a member (image.py), when it is in a control
+    group that was made for the launch, when it holds a pipe or socket that was made inside the launch, or when it is an
+    engine's process and connected to a member's socket. It works because none of these can be had without descent or
+    invitation. It fails for a program that was executed by a double fork into a session of its own with nothing
+    inherited: nothing visible ties it to the launch, so it is left.
+
+    peers: connected unix sockets; owned: the members' sockets, each with its owner.
+    """
+    if not _may_be(entry, traits, forest):
+        return Kin()
+    opened = read_open(forest.proc, entry.key)
+    because = next(_proofs(entry, traits, forest, opened), "")
+    if because or entry.sighting.is_launcher:
+        return Kin(because)  # a launcher is the root of a launch of its own, whatever else it shares with this one
+    sockets = opened.sockets() if opened is not None and entry.sighting.is_kin else set()
+    ends = sorted(owned[peer] for one in sockets if (peer := peers.get(one, 0)) in owned)
+    if ends:
+        return Kin(f"an engine's process, connected to member {ends[0]} by a unix socket")
+    doubts = sorted(_private(opened) & set(traits.shared))
+    return Kin(doubt=DOUBT.format(pid=traits.shared[doubts[0]])) if doubts else Kin()
+
+
+def _proofs(entry: Entry, traits: Traits, forest: Forest, opened: OpenFiles | None) -> Iterator[str]:
+    """Yield what proves descent: the marker, the image, the control group, what was made inside the launch."""
+    if traits.marker and read_marker(forest.proc, entry.key) == traits.marker:
+        yield "carries the marker of this launch"
+    image = read_image(forest.proc, entry.key)
+    if image is not None and image in traits.images:
+        yield f"a fork of {traits.images[image]}, its parent gone"
+    group = control_group(forest.proc, entry.pid)
+    if group in traits.cgroups and not entry.sighting.is_launcher:
+        yield f"in the control group that was made for this launch ({group})"
+    ours = sorted(_private(opened) & set(traits.private))
+    if ours and not entry.sighting.is_launcher:
+        yield f"holds an end of {ours[0]}, made inside the launch (member {traits.private[ours[0]]})"
+
+
+def _may_be(entry: Entry, traits: Traits, forest: Forest) -> bool:
+    is_program = entry.kind in {"program", "companion", "wrapper"} and entry.pid not in forest.never and entry.pid != 1
+    is_younger = entry.key.start_ticks >= traits.root.start_ticks
+    if not is_program or not is_younger or entry.state in "ZX":
+        return False
+    return forest.parent(entry) is None and user_of(forest.proc, entry.pid) in traits.users
+
+
+def _images(forest: Forest, root: Entry, inside: list[Entry]) -> dict[Image, int]:
+    """Return the images whose exec happened inside: the root's own only when no outsider can have forked from it."""
+    images: dict[Image, int] = {}
+    for one in inside:
+        image = read_image(forest.proc, one.key)
+        if image is not None:
+            images.setdefault(image, one.pid)
+    parent = forest.parent(root)
+    above = read_image(forest.proc, parent.key) if parent is not None else None
+    known = root.sighting.is_launcher or above is not None
+    return {image: pid for image, pid in images.items() if pid != root.pid or (known and image != above)}
+
+
+def _cgroups(forest: Forest, root: Entry, parent: Entry | None) -> dict[str, int]:
+    """Return the root's control group if its parent is in another one: then it was made for the launch."""
+    above = parent or forest.table.get(root.ppid)
+    group = control_group(forest.proc, root.pid)
+    if not group or above is None:
+        return {}
+    return {} if control_group(forest.proc, above.pid) == group else {group: root.pid}
+
+
+def _held_by(proc: Path, entries: list[Entry]) -> dict[str, int]:
+    held: dict[str, int] = {}
+    for one in entries:
+        for target in _private(read_open(proc, one.key)):
+            held.setdefault(target, one.pid)
+    return held
+
+
+def _private(opened: OpenFiles | None) -> set[str]:
+    return opened.private() if opened is not None else set()
+
+
+def close_over(
+    strangers: list[Entry], table: Table, parents: Mapping[int, ProcessKey], weigh: Callable[[Entry], str]
+) -> dict[int, str]:
+    """Admit strangers until nobody is left who belongs: by their own traits, or as the child of who belongs already.
+
+    parents: whose children belong without further reason. Returns the reasons by pid, the oldest process first.
+    """
+    known = dict(parents)
+    admitted: dict[int, str] = {}
+    waiting = sorted(strangers, key=lambda one: (one.key.start_ticks, one.pid))
+    while True:
+        fresh: dict[int, str] = {}
+        for one in waiting:
+            parent = table.get(one.ppid)
+            if parent is not None and known.get(parent.pid) == parent.key and parent.key <= one.key:
+                fresh[one.pid] = f"child of {parent.pid}"
+            elif because := weigh(one):
+                fresh[one.pid] = because
+            if one.pid in fresh:
+                known[one.pid] = one.key
+        if not fresh:
+            return admitted
+        admitted.update(fresh)
+        waiting = [one for one in waiting if one.pid not in fresh]

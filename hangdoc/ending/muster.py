@@ -1,0 +1,129 @@
+"""Hold every member by descriptor, and find those that appear while the launch is being ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from hangdoc.ending.kinship import Traits, close_over, kin
+from hangdoc.ending.records import Member, Roll
+from hangdoc.ending.roll import read_forest
+from hangdoc.launch.forest import Forest
+from hangdoc.launch.pidfd import Handle, hold
+from hangdoc.launch.roles import Setting, describe
+from hangdoc.launch.table import Entry, is_same
+from hangdoc.model.process import ProcessKey
+
+
+class Muster:
+    """The members of a launch while it ends: a context manager that holds each of them.
+
+    Whoever was there at the plan and was no member then is never one later. A process that appears afterwards is one
+    when it is the child of a member, when nothing but descent explains it (kinship.py), or when it lost its parent and
+    is in a process group or session that a member leads: the leader's pid is then free or still the member's own.
+    """
+
+    def __init__(self, roll: Roll, traits: Traits, forest: Forest) -> None:
+        self.members: dict[ProcessKey, Member] = {}
+        self.handles: dict[ProcessKey, Handle] = {}
+        self.joined: list[Member] = []
+        self._proc: Path = forest.proc
+        self._traits = traits
+        self._judged = {entry.key for entry in forest.table.values()}
+        self._setting = Setting(None, roll.launch.engine, roll.launch.settings, forest.proc)
+        self._groups: dict[int, ProcessKey] = {}
+        self.gone_before: list[Member] = []
+        for member in roll.members:
+            if not self._take(member):
+                self.gone_before.append(member)
+
+    def __enter__(self) -> Muster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for handle in self.handles.values():
+            handle.close()
+
+    def living(self, fate: str | None = None) -> list[Member]:
+        """Return the members that have not ended, ranks first and the launcher last."""
+        found = [one for key, one in self.members.items() if not self.handles[key].has_ended]
+        return sorted((one for one in found if fate in {None, one.fate}), key=_order)
+
+    def handles_of(self, members: Iterable[Member]) -> list[Handle]:
+        """Return their handles."""
+        return [self.handles[one.key] for one in members]
+
+    def drop(self, keep: set[ProcessKey]) -> None:
+        """Let go of who was not confirmed."""
+        for key in self.members.keys() - keep:
+            self.handles.pop(key).close()
+            del self.members[key]
+
+    def refresh(self) -> list[Member]:
+        """Find new members, hold them and return them."""
+        forest = read_forest(self._proc)
+        strangers = [
+            one for one in forest.table.values() if one.key not in self._judged and one.pid not in forest.never
+        ]
+        parents = {key.pid: key for key, one in self.members.items() if one.fate == "program"}
+        reasons = close_over(strangers, forest.table, parents, lambda one: self._weigh(one, forest))
+        found: list[Member] = []
+        for pid, because in reasons.items():
+            entry = forest.table[pid]
+            process = describe(entry, because, self._setting)
+            member = Member(process, entry, "program", (f"{because}, started meanwhile",))
+            if self._take(member):
+                found.append(member)
+            self._judged.add(entry.key)
+        self.joined += found
+        return found
+
+    def adopt_children_of(self, wrapper: ProcessKey) -> None:
+        """Count what a wrapper has started since the plan as the launch's: it has started the same program again."""
+        member = self.members[wrapper]
+        self.members[wrapper] = Member(member.process, member.entry, "program", member.because)
+        self._lead(member.entry)
+        self.refresh()
+
+    def is_ours(self, entry: Entry) -> bool:
+        """Say whether a process is a member, or so new that it was never looked at and the child of one."""
+        if entry.key in self.members:
+            return True
+        return entry.key not in self._judged and any(entry.ppid == key.pid for key in self.members)
+
+    def led_groups(self) -> dict[int, ProcessKey]:
+        """Return the process groups that members lead or led, by number."""
+        return dict(self._groups)
+
+    def _take(self, member: Member) -> bool:
+        handle = hold(member.key, self._proc)
+        if handle is None:
+            return False
+        self.members[member.key] = member
+        self.handles[member.key] = handle
+        if member.fate == "program":
+            self._lead(member.entry)
+        return True
+
+    def _lead(self, entry: Entry) -> None:
+        if entry.pid in {entry.group, entry.session}:
+            self._groups[entry.pid] = entry.key
+
+    def _weigh(self, entry: Entry, forest: Forest) -> str:
+        because = kin(entry, self._traits, forest, {}, {}).because
+        if because or forest.parent(entry) is not None or entry.kind not in {"program", "companion", "wrapper"}:
+            return because
+        for number, what in ((entry.group, "process group"), (entry.session, "session")):
+            leader = self._groups.get(number)
+            now = forest.table.get(number)
+            if leader is not None and (now is None or now.key == leader) and self._is_new(entry):
+                return f"{what} of {number}"
+        return ""
+
+    def _is_new(self, entry: Entry) -> bool:
+        return entry.key.start_ticks >= self._traits.root.start_ticks and is_same(self._proc, entry.key)
+
+
+def _order(member: Member) -> tuple[int, ProcessKey]:
+    rank = {"scheduler": 0, "worker": 0, "launcher": 2}.get(member.process.role, 1)
+    return rank, member.key

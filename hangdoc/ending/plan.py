@@ -1,0 +1,122 @@
+"""Prepare an ending: whose launch, who belongs, what it has; and refuse before any signal what must not be done."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from hangdoc.ending.inventory import leftovers, take_stock
+from hangdoc.ending.kinship import Traits, user_of
+from hangdoc.ending.memory import Reader, reader
+from hangdoc.ending.muster import Muster
+from hangdoc.ending.namespaces import host_command
+from hangdoc.ending.records import Before, Member, Roll, Thing
+from hangdoc.ending.roll import call_roll, read_forest
+from hangdoc.errors import ExitCode, HangdocError
+from hangdoc.launch import complaints
+from hangdoc.launch.find import PROC, find_launch
+from hangdoc.launch.forest import Forest
+from hangdoc.launch.pidfd import may_signal
+from hangdoc.model.process import ProcessKey
+
+NEVER_ENDED = {"host", "shell", "manager"}
+"""Kinds that run programs of their own user, which have nothing to do with a launch."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One launch that is to be ended, every member of it held."""
+
+    roll: Roll
+    traits: Traits
+    muster: Muster
+    before: Before
+    read_gpus: Reader
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """Who is to be ended: held, and confirmed while held."""
+        return tuple(sorted(self.muster.members.values(), key=lambda one: one.key))
+
+
+def targets(pid: int | None, port: int | None, proc: Path = PROC) -> tuple[ProcessKey, ...]:
+    """Return the roots that are meant: one launch by pid or port, without either every orphaned one of the user."""
+    if pid is not None or port is not None:
+        return (find_launch(pid, port, proc).root,)
+    return orphans(read_forest(proc), calling_users())
+
+
+def orphans(forest: Forest, users: frozenset[int]) -> tuple[ProcessKey, ...]:
+    """Return the roots of engine processes of these users whose launcher is gone."""
+    homes = (forest.home(entry) for entry in forest.table.values() if entry.sighting.is_titled)
+    roots = {home.root for home in homes if home is not None and not forest.has_launcher(home.root)}
+    mine = (forest.table[root] for root in roots if user_of(forest.proc, root) in users)
+    return tuple(sorted(entry.key for entry in mine))
+
+
+def calling_users() -> frozenset[int]:
+    """Return the calling user, and under sudo who called it."""
+    caller = os.environ.get("SUDO_UID", "") if os.geteuid() == 0 else ""
+    return frozenset({os.geteuid(), *([int(caller)] if caller.isdigit() else [])})
+
+
+def stray_files(users: Iterable[int]) -> list[Thing]:
+    """Return what has an engine's name in /dev/shm and belongs to these users."""
+    return [thing for user in sorted(users) for thing in leftovers(user)]
+
+
+@contextmanager
+def prepared(roots: Sequence[ProcessKey], include: Sequence[int], proc: Path = PROC) -> Iterator[list[Plan]]:
+    """Yield a plan for each launch; every member is held until the way out. HangdocError when one must be refused."""
+    with ExitStack() as stack:
+        plans = [_prepare(root, include, proc, stack) for root in roots]
+        yield plans
+
+
+def _prepare(root: ProcessKey, include: Sequence[int], proc: Path, stack: ExitStack) -> Plan:
+    forest = read_forest(proc)
+    _refuse_root(forest, root)
+    roll, traits = call_roll(forest, root, include)
+    muster = stack.enter_context(Muster(roll, traits, forest))
+    # Once more, now that nobody's pid can change hands: what was read is then of the processes that are held.
+    again, traits = call_roll(read_forest(proc), root, include)
+    muster.drop({one.key for one in again.members} & {key for key, one in muster.handles.items() if not one.has_ended})
+    _refuse_members(muster, proc)
+    pids = frozenset(key.pid for key in muster.members)
+    read = stack.enter_context(reader(roll.launch, proc, pids))
+    before = take_stock(proc, roll.launch, muster.members.values(), read())
+    return Plan(again, traits, muster, before, read)
+
+
+def _refuse_root(forest: Forest, root: ProcessKey) -> None:
+    entry = forest.table.get(root.pid)
+    if entry is None or entry.key != root:
+        raise HangdocError(f"the launch of pid {root.pid} has ended meanwhile", "", ExitCode.UNOBSERVABLE)
+    if root.pid == 1:
+        raise HangdocError(
+            f"the launch's root ({complaints.shown(entry.title)}) is pid 1 of this container: "
+            "no signal from inside ends it, so nothing was touched",
+            f"end it from its host: {host_command()}",
+        )
+    if entry.kind in NEVER_ENDED:
+        raise HangdocError(
+            f"{root.pid} ({complaints.shown(entry.title)}) runs other programs than a launch, too",
+            "give the pid of a process of the launch",
+        )
+
+
+def _refuse_members(muster: Muster, proc: Path) -> None:
+    """Raise when a member is somebody else's: then nothing is touched, not even what could be."""
+    for member in muster.living("program"):
+        owner = user_of(proc, member.key.pid)
+        is_mine = os.geteuid() == 0 or owner in {None, os.geteuid()}
+        if not is_mine or not may_signal(muster.handles[member.key]):
+            raise HangdocError(
+                f"process {member.key.pid} ({complaints.shown(member.process.title)}) belongs to another user "
+                f"(uid {owner}): nothing was touched",
+                "run it as that user, or with sudo",
+                ExitCode.UNOBSERVABLE,
+            )

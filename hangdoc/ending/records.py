@@ -1,0 +1,194 @@
+"""Nouns of an ending: members, look-alikes, supervisors, what was there before and is there after. Plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from hangdoc.launch.table import Entry
+from hangdoc.model.process import Launch, Process, ProcessKey
+
+Fate: TypeAlias = Literal["program", "wrapper"]
+"""wrapper: a script or tool that only started the launch; it is given time to end by itself and comes last."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """One process that is to be ended. because: why it belongs, one clause each, the strongest first."""
+
+    process: Process
+    entry: Entry
+    fate: Fate
+    because: tuple[str, ...]
+
+    @property
+    def key(self) -> ProcessKey:
+        """Its identity."""
+        return self.process.key
+
+
+@dataclass(frozen=True)
+class LookAlike:
+    """A process that may be taken for a member. because: why it is none; in_doubt: --include would add it."""
+
+    key: ProcessKey
+    title: str
+    because: str
+    in_doubt: bool = False
+
+
+@dataclass(frozen=True)
+class Supervisor:
+    """What starts the launch again when it ends. pid: None when it is not visible here; command: what stops it."""
+
+    name: str
+    pid: int | None
+    command: str
+
+
+@dataclass(frozen=True)
+class Roll:
+    """One launch, called by name: its members and who is not one."""
+
+    launch: Launch
+    members: tuple[Member, ...]
+    look_alikes: tuple[LookAlike, ...]
+    supervisors: tuple[Supervisor, ...] = ()
+
+
+@dataclass(frozen=True)
+class Thing:
+    """Something outside a process that a launch leaves behind.
+
+    kind: "shm", "semaphore", "socket", "lock" or "baton"; identity: device and inode, so that a later file of the same
+    name is another one; held: a member had it open, mapped or locked.
+    """
+
+    kind: str
+    path: Path
+    identity: tuple[int, int]
+    user_id: int
+    held: bool
+
+
+@dataclass(frozen=True)
+class Port:
+    """A TCP port that members listened on, or were to; namespace: the network namespace's name."""
+
+    number: int
+    namespace: str
+    listened: bool
+
+
+@dataclass(frozen=True)
+class GpuHolder:
+    """Somebody with memory on a GPU. title: "" when it is not visible here; used_bytes: None when that is not told."""
+
+    pid: int
+    used_bytes: int | None
+    title: str = ""
+    member: bool = False
+
+
+@dataclass(frozen=True)
+class GpuMemory:
+    """One device at one moment; None: not read."""
+
+    index: int
+    name: str
+    used_bytes: int | None
+    holders: tuple[GpuHolder, ...] | None
+
+
+@dataclass(frozen=True)
+class GpuReading:
+    """Every device, or why none could be read."""
+
+    devices: tuple[GpuMemory, ...] = ()
+    unread: str = ""
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Before:
+    """What there was before the first signal. opened: GPU device files that members had open, by pid.
+
+    unseen: pids of members whose descriptors may not be read.
+    """
+
+    things: tuple[Thing, ...] = ()
+    ports: tuple[Port, ...] = ()
+    opened: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    gpus: GpuReading = GpuReading()
+    unseen: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Survivor:
+    """A member that did not end. waits_in: the kernel function it sleeps in, "" when it is not told."""
+
+    key: ProcessKey
+    title: str
+    state: str
+    waits_in: str
+    because: str
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What the procedure did. steps: sentences in order; joined: members that appeared meanwhile; gone: how many ended.
+
+    going_on: wrappers that went on to something else and were left; returned: what a supervisor started again.
+    """
+
+    steps: tuple[str, ...]
+    gone: tuple[Member, ...]
+    joined: tuple[Member, ...]
+    survivors: tuple[Survivor, ...]
+    going_on: tuple[LookAlike, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class GpuProof:
+    """One device before and after. returned: None when that cannot be told; says: the sentence for people."""
+
+    index: int
+    name: str
+    before_bytes: int | None
+    after_bytes: int | None
+    returned: bool | None
+    holders: tuple[GpuHolder, ...]
+    says: str
+
+
+@dataclass(frozen=True)
+class PortProof:
+    """One port afterwards. holder: who listens there now."""
+
+    number: int
+    free: bool
+    says: str
+
+
+@dataclass(frozen=True)
+class Removal:
+    """A thing afterwards. removed; else because says what it was left for, and command removes it by hand."""
+
+    thing: Thing
+    removed: bool
+    because: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class After:
+    """The proof."""
+
+    gpus: tuple[GpuProof, ...] = ()
+    gpus_unread: str = ""
+    gpus_remedy: str = ""
+    ports: tuple[PortProof, ...] = ()
+    removals: tuple[Removal, ...] = ()
+    returned: tuple[LookAlike, ...] = ()

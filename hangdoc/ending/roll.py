@@ -1,0 +1,113 @@
+"""Call the roll of a launch: every member with the reason why, every look-alike with the reason why not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+
+from hangdoc.ending.descriptors import read_open
+from hangdoc.ending.kinship import Kin, Traits, close_over, kin, read_traits
+from hangdoc.ending.lookalikes import look_alikes
+from hangdoc.ending.peers import unix_peers
+from hangdoc.ending.records import Member, Roll
+from hangdoc.ending.supervision import supervisors
+from hangdoc.errors import ExitCode, HangdocError
+from hangdoc.launch.compose import compose
+from hangdoc.launch.find import own_and_callers
+from hangdoc.launch.forest import Forest
+from hangdoc.launch.roles import Setting, describe
+from hangdoc.launch.table import Entry, Table, children_of, read_table
+from hangdoc.launch.wrapping import wrappers
+from hangdoc.model.process import Launch, Process, ProcessKey
+
+
+def own(table: Table) -> frozenset[int]:
+    """Return hangdoc, who called it and what it started: never members, whatever they have in common with a launch."""
+    below = {os.getpid()}
+    children = children_of(table)
+    waiting = [os.getpid()]
+    while waiting:
+        found = [child.pid for child in children.get(waiting.pop(), ()) if child.pid not in below]
+        below.update(found)
+        waiting += found
+    return frozenset(own_and_callers(table, os.getpid()) | below)
+
+
+def read_forest(proc: Path) -> Forest:
+    """Read all processes and divide them into launches; hangdoc's own are in none."""
+    table = read_table(proc)
+    return Forest(table, proc, own(table))
+
+
+def call_roll(forest: Forest, root: ProcessKey, include: Iterable[int] = ()) -> tuple[Roll, Traits]:
+    """Return the launch of a root with all its members, and the traits by which later ones are known.
+
+    include: pids that the user adds. HangdocError when the launch is gone or one of these can be no member.
+    """
+    top = forest.table.get(root.pid)
+    if top is None or top.key != root:
+        raise HangdocError(f"the launch of pid {root.pid} has ended meanwhile", "", ExitCode.UNOBSERVABLE)
+    launch = compose(forest, root.pid)
+    small = set(wrappers(forest, root.pid)) - set(forest.members(root.pid))
+    members = [_member(forest.table[one.key.pid], one, small) for one in launch.processes if _is(forest, one)]
+    known = {one.key.pid for one in members}
+    outsiders = [entry for entry in forest.table.values() if entry.pid not in known]
+    # Kin that lost its parent is not yet inside, but no outsider either: what it holds does not speak against it.
+    settled = [one for one in outsiders if forest.parent(one) is not None or one.kind not in {"program", "companion"}]
+    traits = read_traits(forest, top, (one.entry for one in members), settled)
+    weighed = _weigh(forest, traits, members, outsiders)
+    admitted = close_over(outsiders, forest.table, {}, lambda one: weighed[one.pid].because)
+    joined = {pid: (because,) for pid, because in admitted.items()}
+    joined |= {pid: ("named with --include",) for pid in include if _may_include(forest, pid, known | set(joined))}
+    setting = Setting(None, launch.engine, launch.settings, forest.proc)
+    for pid, reasons in joined.items():
+        entry = forest.table[pid]
+        members.append(Member(describe(entry, reasons[0], setting), entry, "program", reasons))
+    launch = _with(launch, members)
+    doubts = {pid: one.doubt for pid, one in weighed.items() if one.doubt and pid not in joined}
+    outermost = min((one.entry for one in members), key=lambda one: (one.key.start_ticks, one.pid))
+    top_member = outermost if outermost.pid in small else top
+    roll = Roll(launch, tuple(members), look_alikes(forest, launch, doubts), supervisors(forest, top_member))
+    return roll, traits
+
+
+def _is(forest: Forest, process: Process) -> bool:
+    entry = forest.table.get(process.key.pid)
+    return entry is not None and entry.key == process.key
+
+
+def _member(entry: Entry, process: Process, small: set[int]) -> Member:
+    return Member(process, entry, "wrapper" if entry.pid in small else "program", (process.member_because,))
+
+
+def _weigh(forest: Forest, traits: Traits, members: list[Member], outsiders: list[Entry]) -> dict[int, Kin]:
+    peers = unix_peers()
+    opened = {one.key.pid: read_open(forest.proc, one.key) for one in members}
+    owned = {inode: pid for pid, files in opened.items() if files is not None for inode in files.sockets()}
+    weigh = partial(kin, traits=traits, forest=forest, peers=peers, owned=owned)
+    return {entry.pid: weigh(entry) for entry in outsiders}
+
+
+def _may_include(forest: Forest, pid: int, known: set[int]) -> bool:
+    entry = forest.table.get(pid)
+    if pid in known:
+        return False
+    if entry is None:
+        raise HangdocError(f"there is no process {pid} to include", "look at the pid again", ExitCode.UNOBSERVABLE)
+    if pid in forest.never or pid == 1 or entry.kind in {"kernel", "manager"}:
+        what = "hangdoc itself or its caller" if pid in forest.never else "part of the system"
+        raise HangdocError(f"{pid} ({entry.title}) is {what}", "it is never ended: leave --include out for it")
+    return True
+
+
+def _with(launch: Launch, members: list[Member]) -> Launch:
+    processes = tuple(sorted((one.process for one in members), key=lambda one: one.key))
+    return Launch(
+        root=launch.root,
+        engine=launch.engine,
+        engine_version=launch.engine_version,
+        settings=launch.settings,
+        processes=processes,
+    )

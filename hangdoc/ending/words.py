@@ -1,0 +1,163 @@
+"""The plan and the proof for people: before, what was done, after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from hangdoc.ending.memory import was_used
+from hangdoc.ending.outcome import Outcome, counts, exit_code
+from hangdoc.ending.plan import Plan
+from hangdoc.ending.records import GpuProof, LookAlike, Member, PortProof, Removal, Survivor, Thing
+from hangdoc.ending.remains import removal_command
+from hangdoc.errors import ExitCode
+from hangdoc.report.rows import bullet, harmless, section
+from hangdoc.report.words import bytes_text, rank_text
+
+MOST_PORTS = 6
+"""Ports named in a line; gloo opens dozens. Arbitrary."""
+
+LONGEST_TITLE = 64
+"""Characters of a command line beside a reason. Arbitrary: a line."""
+
+MOST_LOOK_ALIKES = 12
+"""Rows; --json lists them all. Arbitrary: those in doubt come first."""
+
+
+def plan_parts(plan: Plan) -> Iterator[RenderableType]:
+    """Yield what will be done, to whom and why; and to whom not."""
+    launch = plan.roll.launch
+    count = len(plan.members)
+    head = f"{launch.engine} launch {launch.root.pid}: {count} process{'es' if count != 1 else ''} to end"
+    yield harmless(head, "bold")
+    yield from section("Members", [_member(one) for one in plan.members])
+    yield from section("Not touched", list(_look_alikes(plan.roll.look_alikes)))
+    rows = [
+        bullet("!", f"{one.name} may start it again; first: {one.command}", "yellow") for one in plan.roll.supervisors
+    ]
+    yield from section("Supervisor", rows)
+    yield from section("What it has", list(_stock(plan)))
+
+
+def _member(member: Member) -> RenderableType:
+    process = member.process
+    who = f"{member.key.pid} {rank_text(process.role, process.rank)}"
+    last = " (comes last, may end by itself)" if member.fate == "wrapper" else ""
+    return bullet("-", f"{who}: {'; '.join(member.because)}{last}. {_short(process.title)}")
+
+
+def _short(title: str) -> str:
+    return title if len(title) <= LONGEST_TITLE else title[: LONGEST_TITLE - 3] + "..."
+
+
+def _look_alikes(found: Sequence[LookAlike]) -> Iterator[RenderableType]:
+    ordered = sorted(found, key=lambda one: not one.in_doubt)
+    for one in ordered[:MOST_LOOK_ALIKES]:
+        more = f" [--include {one.key.pid} would add it]" if one.in_doubt else ""
+        yield bullet("?" if one.in_doubt else "x", f"{one.key.pid}: {one.because}{more}. {_short(one.title)}", "dim")
+    if len(found) > MOST_LOOK_ALIKES:
+        yield bullet("", f"and {len(found) - MOST_LOOK_ALIKES} more: --json lists them all", "dim")
+
+
+def _stock(plan: Plan) -> Iterator[RenderableType]:
+    before = plan.before
+    for gpu in before.gpus.devices if was_used(before) else ():
+        used = "not read" if gpu.used_bytes is None else f"{bytes_text(gpu.used_bytes)} in use"
+        yield bullet("-", f"GPU {gpu.index} ({gpu.name}): {used}")
+    if before.gpus.unread:
+        yield bullet("?", f"GPU memory: {before.gpus.unread}", "yellow")
+    if before.ports:
+        yield bullet("-", f"{_ports([one.number for one in before.ports])} to come back")
+    yield from (bullet("-", f"{_kind(one)} {one.path}") for one in before.things)
+
+
+def outcome_parts(outcome: Outcome) -> Iterator[RenderableType]:
+    """Yield what was done and the proof."""
+    ended, after = outcome.ended, outcome.after
+    if ended is None or after is None:
+        return
+    code = exit_code(outcome)
+    yield Text()
+    yield _verdict(outcome, code)
+    yield from section("Done", [bullet("-", step) for step in ended.steps])
+    yield from section("Still there", [_survivor(one) for one in ended.survivors])
+    yield from section("Left alone", [bullet("-", f"{one.key.pid}: {one.because}") for one in ended.going_on])
+    yield from section(
+        "Came back", [bullet("!", f"{one.key.pid}: {one.because}. {one.title}", "bold red") for one in after.returned]
+    )
+    yield from section("GPUs", list(_gpus(outcome)))
+    yield from section("Ports", list(_port_rows(after.ports)))
+    yield from section("Left behind", [_removal(one) for one in after.removals])
+
+
+def stray_parts(strays: Sequence[Thing]) -> Iterator[RenderableType]:
+    """Yield files of earlier launches: nobody saw them held, so they are only listed."""
+    rows = [bullet("-", f"{_kind(one)}: {removal_command(one.path)}") for one in strays]
+    yield from section("Left by somebody, earlier (check that nobody needs them)", rows)
+
+
+def _verdict(outcome: Outcome, code: ExitCode) -> RenderableType:
+    ended = outcome.ended
+    assert ended is not None
+    count = f"{len(ended.gone)} of {len(ended.gone) + len(ended.survivors)} processes ended in {ended.seconds:.1f} s"
+    if code is ExitCode.OK:
+        return harmless(f"GONE  {count}, nothing is left", "bold green")
+    if code is ExitCode.UNDETERMINED:
+        return harmless(f"GONE, NOT PROVED  {count}; GPU memory could not be compared", "bold yellow")
+    return harmless(f"NOT CLEAN  {count}, something is left", "bold red")
+
+
+def _survivor(one: Survivor) -> RenderableType:
+    where = f" in {one.waits_in}" if one.waits_in else ""
+    return bullet("!", f"{one.key.pid} (state {one.state or '?'}{where}): {one.because}. {one.title}", "bold red")
+
+
+def _gpus(outcome: Outcome) -> Iterator[RenderableType]:
+    after = outcome.after
+    assert after is not None
+    if after.gpus_unread or (outcome.memory_is_proved is None and not after.gpus):
+        why = after.gpus_unread or "what some members had open could not be read"
+        remedy = f" -> {after.gpus_remedy}" if after.gpus_remedy else ""
+        yield bullet("?", f"whether memory came back is not known: {why}{remedy}", "yellow")
+    yield from (_gpu(one) for one in after.gpus)
+    if not was_used(outcome.plan.before) and not outcome.is_unseen:
+        yield bullet("+", "no member had a GPU open")
+
+
+def _gpu(one: GpuProof) -> RenderableType:
+    amounts = ["?" if value is None else bytes_text(value) for value in (one.before_bytes, one.after_bytes)]
+    sign = {True: "+", False: "!", None: "?"}[one.returned]
+    return bullet(sign, f"GPU {one.index} ({one.name}): {amounts[0]} before, {amounts[1]} after: {one.says}")
+
+
+def _port_rows(ports: Sequence[PortProof]) -> Iterator[RenderableType]:
+    free = [one.number for one in ports if one.free]
+    yield from (bullet("!", f"port {one.number}: {one.says}", "bold red") for one in ports if not one.free)
+    if free:
+        yield bullet("+", f"{_ports(free)} free again")
+
+
+def _ports(numbers: Sequence[int]) -> str:
+    named = ", ".join(map(str, numbers[:MOST_PORTS]))
+    more = f" and {len(numbers) - MOST_PORTS} more" if len(numbers) > MOST_PORTS else ""
+    return f"port{'s' if len(numbers) > 1 else ''} {named}{more}"
+
+
+def _removal(one: Removal) -> RenderableType:
+    if one.removed:
+        return bullet("+", f"removed {_kind(one.thing)} {one.thing.path}")
+    sign = "!" if counts(one.thing) else "-"
+    return bullet(sign, f"{_kind(one.thing)}, left because {one.because}: {one.command}")
+
+
+def _kind(thing: Thing) -> str:
+    words = {
+        "shm": "shared memory",
+        "semaphore": "semaphore",
+        "socket": "socket",
+        "lock": "lock file",
+        "baton": "build lock",
+    }
+    return words[thing.kind]

@@ -1,0 +1,271 @@
+"""What a stand-in launch does so that ending it is hard. Every process tells its name and pid on a FIFO when it is so.
+
+All carry HANGDOC_TEST_TOKEN in their environment: by it the theatre finds and ends whatever a test leaves.
+"""
+
+import ctypes
+import mmap
+import os
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+PR_SET_NAME, CLONE_NEWPID = 15, 0x20000000
+ARG_START, ARG_END = 45, 46
+TOLD = os.environ["HANGDOC_TEST_FIFO"]
+FOLDER = Path(os.environ["HANGDOC_TEST_FOLDER"])
+SEGMENT = os.environ.get("HANGDOC_TEST_SEGMENT", "")
+PORT = int(os.environ.get("HANGDOC_TEST_PORT", "0"))
+
+
+def tell(name, pid=None):
+    number = pid or os.getpid()
+    stat = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
+    descriptor = os.open(TOLD, os.O_WRONLY)
+    os.write(descriptor, f"{name} {number} {stat[19]}\n".encode())
+    os.close(descriptor)
+
+
+def title(text):
+    """As setproctitle does: over the own command line, and the short name."""
+    fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
+    start, end = int(fields[ARG_START]), int(fields[ARG_END])
+    ctypes.memset(start, 0, end - start)
+    ctypes.memmove(start, text.encode()[: end - start - 1], len(text))
+    LIBC.prctl(PR_SET_NAME, text.encode())
+
+
+def stay():
+    while True:
+        signal.pause()
+
+
+def fork(act, *arguments):
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        act(*arguments)
+    finally:
+        os._exit(0)
+
+
+def rank(number, act=stay):
+    title(f"sglang::scheduler_TP{number}")
+    tell(f"rank{number}")
+    act()
+
+
+def launcher(*ranks):
+    for number, act in enumerate(ranks):
+        fork(rank, number, act)
+    tell("launcher")
+    stay()
+
+
+def deaf():
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def plain():
+    launcher(stay, stay)
+
+
+def ignores_sigterm():
+    deaf()
+    launcher(stay, stay)
+
+
+def stopped():
+    def stop():
+        os.kill(os.getpid(), signal.SIGSTOP)
+        stay()
+
+    pid = fork(rank, 0, stop)
+    os.waitpid(pid, os.WUNTRACED)
+    tell("stopped", pid)
+    launcher()
+
+
+def zombie():
+    pid = fork(rank, 0, lambda: None)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    tell("dead", pid)
+    fork(rank, 1)
+    tell("launcher")
+    stay()
+
+
+def double_forked():
+    """Without exec, in a session of its own, its parent gone: only its memory's addresses tell whose it is."""
+
+    def middle():
+        os.setsid()
+        fork(lost)
+        os._exit(0)
+
+    def lost():
+        os.waitid(os.P_PID, os.getppid(), os.WEXITED | os.WNOHANG) if False else None
+        parent = os.getppid()
+        handle = os.pidfd_open(parent) if parent != 1 else None
+        if handle is not None:
+            import select
+
+            select.select([handle], [], [])
+        tell("lost")
+        stay()
+
+    os.waitpid(fork(middle), 0)
+    launcher(stay)
+
+
+def private_pipe():
+    """Executed by a double fork into a session of its own, with an end of a pipe that a rank made."""
+    launcher(send_helper)
+
+
+def send_helper():
+    _, writer = os.pipe()
+    os.set_inheritable(writer, True)
+    told, tells = os.pipe()
+
+    def middle():
+        os.setsid()
+        pid = os.fork()
+        if pid:
+            os.write(tells, str(pid).encode())
+            os._exit(0)
+        os.execvp("cat", ["helper", TOLD + ".lifeline"])
+
+    os.waitpid(fork(middle), 0)
+    pid = int(os.read(told, 64))
+    while Path(f"/proc/{pid}/cmdline").read_bytes()[:6] != b"helper":
+        time.sleep(0.01)
+    tell("helper", pid)
+    stay()
+
+
+def other_session():
+    def apart():
+        os.setsid()
+        stay()
+
+    launcher(stay, apart)
+
+
+def other_namespace():
+    """A rank that runs below a pid namespace of its own."""
+    pid = os.fork()
+    if pid == 0:
+        if LIBC.unshare(CLONE_NEWPID):
+            os._exit(3)
+        inner = os.fork()
+        if inner == 0:
+            title("sglang::scheduler_TP1")
+            stay()
+        tell("rank1", inner)
+        stay()
+    launcher(stay)
+
+
+def multiplies():
+    """Ranks that start another process every few milliseconds, each in a session of its own, as long as they live."""
+
+    def breed():
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        for _ in range(2000):
+            fork(leaf)
+            time.sleep(0.005)
+        stay()
+
+    def leaf():
+        os.setsid()
+        time.sleep(60)
+
+    deaf()
+    launcher(breed, breed)
+
+
+def relay():
+    """A process that hands over to a child and ends, again and again: whoever is looked at is gone already."""
+
+    def run():
+        title("sglang::scheduler_TP0")
+        while True:
+            if os.fork():
+                os._exit(0)
+            time.sleep(0.002)
+
+    fork(run)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    launcher()
+
+
+def revive_each_other():
+    """Two ranks, each of which starts the other anew, in a session of its own, as soon as that has died."""
+
+    def watch(handle, generation):
+        import select
+
+        title(f"sglang::scheduler_TP{generation % 2}")
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        while True:
+            select.select([handle], [], [])
+            me = os.pidfd_open(os.getpid())
+            pid = os.fork()
+            if pid == 0:
+                os.setsid()
+                watch(me, generation + 1)
+            handle = os.pidfd_open(pid)
+
+    deaf()
+    go, went = os.pipe()
+
+    def first():
+        other = int(os.read(go, 64))
+        watch(os.pidfd_open(other), 0)
+
+    one = fork(first)
+    two = fork(watch, os.pidfd_open(one), 1)
+    os.write(went, str(two).encode())
+    tell("rank0", one)
+    tell("rank1", two)
+    tell("launcher")
+    stay()
+
+
+def belongings():
+    """Holds what an engine holds: segments, a semaphore, sockets, a port, lock files, and a data file of the user."""
+    kept = []
+    for name in (f"psm_{SEGMENT}", f"sem.loky-1-{SEGMENT}", f"samples-{SEGMENT}"):
+        path = Path("/dev/shm") / name
+        path.write_bytes(bytes(4096))
+        with path.open("r+b") as file:
+            kept.append(mmap.mmap(file.fileno(), 4096))
+    loads = os.open(f"/dev/shm/sglang_loads_{SEGMENT}_1.shm", os.O_CREAT | os.O_RDWR, 0o600)
+    server = socket.create_server(("127.0.0.1", PORT))
+    ipc = socket.socket(socket.AF_UNIX)
+    ipc.bind(f"/tmp/tmp{SEGMENT}")
+    ipc.listen()
+    build = FOLDER / "torch_extensions" / "kernel"
+    build.mkdir(parents=True)
+    baton = os.open(build / "lock", os.O_CREAT | os.O_EXCL)
+    import fcntl
+
+    lock = (FOLDER / "model.lock").open("w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    unheld = (FOLDER / "waited-for.lock").open("w")
+    kept += [loads, server, ipc, baton, lock, unheld]
+    globals()["KEPT"] = kept
+    launcher(stay)
+
+
+def main(name):
+    globals()[name]()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,179 @@
+"""Launches that are hard to end are ended whole, and whoever only resembles them lives on."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from hangdoc.model.process import ProcessKey
+from tests.conftest import NOT_TO_BE_HAD
+from tests.unit.ending.theatre import Theatre, lives
+
+FAST = ("--yes", "--no-snapshot", "--json")
+
+
+def end(theatre: Theatre, key: ProcessKey, *arguments: str) -> tuple[int, dict[str, Any]]:
+    ended = theatre.kill_clean(str(key.pid), *FAST, *arguments)
+    assert ended.out, ended.err
+    return ended.code, json.loads(ended.out)["launches"][0]
+
+
+@pytest.mark.parametrize(
+    ("act", "names"),
+    [
+        ("plain", ("rank0", "rank1")),
+        ("ignores_sigterm", ("rank0", "rank1")),
+        ("stopped", ("rank0", "stopped")),
+        ("zombie", ("dead", "rank1")),
+        ("double_forked", ("lost", "rank0")),
+        ("private_pipe", ("helper", "rank0")),
+        ("other_session", ("rank0", "rank1")),
+    ],
+)
+def test_every_member_is_gone(theatre: Theatre, act: str, names: tuple[str, ...]) -> None:
+    """Whatever the members do against it, each is gone, the exit code says so, and a bystander lives."""
+    bystander = theatre.bystander()
+    cast = theatre.launch(act, *names)
+    code, launch = end(theatre, cast[names[-1]] if act != "zombie" else cast["launcher"])
+    assert code == 0, launch
+    assert [name for name, key in cast.items() if lives(key)] == []
+    assert lives(bystander)
+    assert theatre.left() == {bystander.pid}
+
+
+def test_members_of_another_pid_namespace_are_gone(theatre: Theatre) -> None:
+    """A rank below a pid namespace of its own is a member like any other."""
+    if os.geteuid() != 0:
+        pytest.skip(f"{NOT_TO_BE_HAD}a pid namespace needs root")
+    bystander = theatre.bystander()
+    cast = theatre.launch("other_namespace", "rank0", "rank1")
+    code, launch = end(theatre, cast["rank0"])
+    assert code == 0, launch
+    assert theatre.left() == {bystander.pid}
+
+
+def test_each_member_says_why_it_belongs(theatre: Theatre) -> None:
+    """The reasons in the plan are those that hold: a fork by its memory, a helper by a pipe, a child by its parent."""
+    cast = theatre.launch("double_forked", "lost", "rank0")
+    ended = theatre.kill_clean(str(cast["rank0"].pid), "--dry-run", "--json")
+    members = {one["pid"]: one["because"] for one in json.loads(ended.out)["launches"][0]["members"]}
+    assert members[cast["launcher"].pid] == ["the launcher"]
+    assert members[cast["rank0"].pid] == [f"child of {cast['launcher'].pid}"]
+    assert members[cast["lost"].pid] == [f"a fork of {cast['launcher'].pid}, its parent gone"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("act", ["multiplies", "relay", "revive_each_other"])
+def test_members_that_multiply_are_gone(theatre: Theatre, act: str) -> None:
+    """Ranks that fork while they are killed, that hand over to a child, or that start each other anew: all are gone."""
+    bystander = theatre.bystander()
+    names = {"multiplies": ("rank0", "rank1"), "relay": (), "revive_each_other": ("rank0", "rank1")}[act]
+    cast = theatre.launch(act, *names)
+    code, launch = end(theatre, cast["launcher"])
+    assert code == 0, launch
+    assert theatre.left() == {bystander.pid}
+
+
+def test_a_script_that_starts_the_launch_again_ends_with_it(theatre: Theatre) -> None:
+    """`while true; do server; done` in a script that exists for nothing else is of the launch."""
+    script = theatre.folder / "run.sh"
+    script.write_text(f"while true; do\n{shlex.join(theatre.server())}\ndone\n")
+    theatre.start(["bash", str(script)])
+    cast = theatre.wait_for("launcher", "rank0", "rank1")
+    code, launch = end(theatre, cast["rank0"])
+    assert code == 0, launch
+    assert theatre.left() == set()
+
+
+def test_a_script_that_goes_on_to_something_else_is_left(theatre: Theatre) -> None:
+    """A job script that runs the user's own program after the server is not ended, and that is said."""
+    script = theatre.folder / "job.sh"
+    own = f"import os; import acts; acts.tell('own'); acts.stay()"
+    script.write_text(f"{shlex.join(theatre.server())}\n{shlex.join([sys.executable, '-S', '-c', own])}\n")
+    job = theatre.start(["bash", str(script)])
+    cast = theatre.wait_for("launcher", "rank0", "rank1")
+    code, launch = end(theatre, cast["rank0"])
+    theatre.wait_for("own")
+    assert [name for name in ("launcher", "rank0", "rank1") if lives(cast[name])] == []
+    assert job.pid in theatre.left()
+    assert theatre.cast["own"].pid in theatre.left()
+
+
+SUPERVISOR = "import subprocess, sys\nwhile True: subprocess.run(sys.argv[1:])"
+
+
+@pytest.mark.slow
+def test_what_a_supervisor_starts_again_is_told(theatre: Theatre) -> None:
+    """A supervisor is named with what stops it, never ended; what it starts again is reported with exit code 1."""
+    supervisor = theatre.start([sys.executable, "-S", "-c", SUPERVISOR, *theatre.server()])
+    cast = theatre.wait_for("launcher", "rank0", "rank1")
+    code, launch = end(theatre, cast["rank0"])
+    assert code == 1
+    assert [one["pid"] for one in launch["supervisors"]] == [supervisor.pid]
+    assert launch["supervisors"][0]["command"] == f"kill {supervisor.pid}"
+    assert len(launch["after"]["returned"]) == 1
+    assert supervisor.poll() is None
+    assert not lives(cast["rank0"])
+
+
+def test_a_sibling_launch_of_the_same_script_lives(theatre: Theatre) -> None:
+    """Two launches of one shell script: ending one leaves the other, the script, and the user's own program."""
+    first = shlex.join(theatre.server())
+    own = shlex.join([sys.executable, "-S", "-c", "import acts; acts.tell('own'); acts.stay()", "sglang.launch_server"])
+    second = f"HANGDOC_TEST_ACT=other_session {shlex.join(theatre.server())}"
+    script = theatre.folder / "two.sh"
+    script.write_text(f"{own} &\n{first} &\nread line < {theatre.fifo}.go\n{second} &\nwait\n")
+    os.mkfifo(f"{theatre.fifo}.go")
+    job = theatre.start(["bash", str(script)])
+    cast = theatre.wait_for("own", "launcher", "rank0", "rank1")
+    theatre.forget("launcher", "rank0", "rank1")
+    with open(f"{theatre.fifo}.go", "w") as go:
+        go.write("\n")
+    other = theatre.wait_for("launcher", "rank0", "rank1")
+    code, launch = end(theatre, cast["launcher"])
+    assert [name for name in ("launcher", "rank0", "rank1") if lives(cast[name])] == []
+    assert [name for name, key in other.items() if not lives(key)] == []
+    assert job.poll() is None
+    told = {one["pid"]: one["because"] for one in launch["look_alikes"]}
+    assert told[other["launcher"].pid] == "of another sglang launch, its root"
+    assert set(told) >= {job.pid, cast["own"].pid, *(key.pid for key in other.values())}
+
+
+def test_what_is_in_doubt_is_left_unless_included(theatre: Theatre) -> None:
+    """An adopted program that shares what the launch may have inherited is left and shown; --include ends it, too."""
+    reader, writer = os.pipe()
+    cast = theatre.launch("plain", "rank0", "rank1", pass_fds=(writer,))
+    daemon = "import os\nif os.fork(): os._exit(0)\nos.setsid()\nimport acts; acts.tell('adopted'); acts.stay()"
+    theatre.start([sys.executable, "-S", "-c", daemon], pass_fds=(writer,))
+    adopted = theatre.wait_for("adopted")["adopted"]
+    os.close(reader)
+    os.close(writer)
+    shown = json.loads(theatre.kill_clean(str(cast["rank0"].pid), "--dry-run", "--json").out)["launches"][0]
+    doubts = {one["pid"] for one in shown["look_alikes"] if one["in_doubt"]}
+    assert doubts == {adopted.pid}
+    assert adopted.pid not in {one["pid"] for one in shown["members"]}
+    code, launch = end(theatre, cast["rank0"], "--include", str(adopted.pid))
+    assert code == 0, launch
+    assert theatre.left() == set()
+
+
+def test_the_marker_of_a_launch_finds_what_lost_every_other_tie(theatre: Theatre) -> None:
+    """A program executed into a session of its own, its parent gone, belongs when it carries the launch's marker."""
+    lost = "import os\nif os.fork(): os._exit(0)\nos.setsid()\nimport acts; acts.tell('lost'); acts.stay()"
+    os.environ["HANGDOC_LAUNCH"] = theatre.token
+    try:
+        cast = theatre.launch("plain", "rank0", "rank1")
+        theatre.start([sys.executable, "-S", "-c", lost])
+        stray = theatre.wait_for("lost")["lost"]
+    finally:
+        del os.environ["HANGDOC_LAUNCH"]
+    code, launch = end(theatre, cast["rank0"])
+    assert code == 0, launch
+    assert {one["pid"]: one["because"] for one in launch["members"]}[stray.pid] == ["carries the marker of this launch"]
+    assert theatre.left() == set()

@@ -1,0 +1,112 @@
+"""What kill-clean refuses, and that it has touched nothing then."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import NOT_TO_BE_HAD
+from tests.unit.cli.commands import LONGEST_S, argv, complaint, environment
+from tests.unit.ending.theatre import Theatre, lives
+
+NOBODY = 65534
+
+
+def test_without_a_terminal_it_needs_a_word(theatre: Theatre) -> None:
+    """Nobody can be asked: exit 2, and nothing was touched."""
+    cast = theatre.launch("plain", "rank0", "rank1")
+    ended = theatre.kill_clean(str(cast["rank0"].pid))
+    assert ended.code == 2
+    assert "--yes" in ended.err
+    assert all(lives(key) for key in cast.values())
+    assert list(theatre.folder.glob("*.hangtrace")) == []
+
+
+def test_a_dry_run_touches_nothing(theatre: Theatre) -> None:
+    """The plan is printed, exit 0; everybody lives, no file was written or removed."""
+    cast = theatre.launch("belongings", "rank0")
+    before = sorted(path.name for path in Path("/dev/shm").glob(f"*{theatre.segment}*"))
+    ended = theatre.kill_clean(str(cast["rank0"].pid), "--dry-run")
+    assert ended.code == 0, ended.err
+    assert "Members" in ended.out
+    assert all(lives(key) for key in cast.values())
+    assert sorted(path.name for path in Path("/dev/shm").glob(f"*{theatre.segment}*")) == before
+    assert list(theatre.folder.glob("*.hangtrace")) == []
+
+
+@pytest.mark.parametrize(("answer", "code", "alive"), [("n\n", 2, True), ("\n", 2, True), ("y\n", 0, False)])
+def test_at_a_terminal_it_asks(theatre: Theatre, answer: str, code: int, alive: bool) -> None:
+    """At a terminal it shows the plan and asks; only yes goes ahead."""
+    cast = theatre.launch("plain", "rank0", "rank1")
+    master, slave = pty.openpty()
+    command = argv("kill-clean", str(cast["rank0"].pid), "--no-snapshot")
+    process = subprocess.Popen(
+        command, stdin=slave, stdout=subprocess.DEVNULL, stderr=slave, cwd=theatre.folder, env=environment()
+    )
+    os.close(slave)
+    heard = b""
+    while b"[y/N]" not in heard:
+        assert select.select([master], [], [], LONGEST_S)[0]
+        heard += os.read(master, 1024)
+    os.write(master, answer.encode())
+    assert process.wait(LONGEST_S) == code
+    os.close(master)
+    assert [lives(key) for key in cast.values()] == [alive] * 3
+
+
+def test_another_users_launch_is_not_touched(theatre: Theatre) -> None:
+    """Without root somebody else's launch is exit 4, one line, and everybody of it lives."""
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        pytest.skip(f"{NOT_TO_BE_HAD}becoming another user needs root and setpriv")
+    cast = theatre.launch("plain", "rank0", "rank1")
+    as_nobody = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+    theatre.folder.chmod(0o777)
+    python = subprocess.run([*as_nobody, sys.executable, "-c", "import hangdoc.cli.main"], check=False, capture_output=True)
+    if python.returncode:
+        pytest.skip(f"{NOT_TO_BE_HAD}another user may not run this Python")
+    ended = theatre.kill_clean(str(cast["rank0"].pid), "--yes", prefix=as_nobody)
+    assert ended.code == 4
+    assert "another user" in complaint(ended)
+    assert all(lives(key) for key in cast.values())
+
+
+def test_wrong_use(theatre: Theatre) -> None:
+    """No such pid is 4; a test runner, an impossible inclusion, two contrary options are 2; nobody is touched."""
+    cast = theatre.launch("plain", "rank0", "rank1")
+    root = str(cast["launcher"].pid)
+    assert theatre.kill_clean("4194304", "--yes").code == 4
+    assert theatre.kill_clean(root, "--yes", "--include", "1").code == 2
+    assert theatre.kill_clean(root, "--yes", "--include", str(os.getpid())).code == 2
+    assert theatre.kill_clean(root, "--yes", "--include", "4194304").code == 4
+    assert theatre.kill_clean(root, "--yes", "--dry-run").code == 2
+    assert theatre.kill_clean("--port", str(theatre.port), "--dry-run", "--json").code == 0
+    assert all(lives(key) for key in cast.values())
+
+
+def test_a_snapshot_that_cannot_be_written_stops_everything(theatre: Theatre) -> None:
+    """Without evidence nothing is signalled: exit 2, with how to go on without."""
+    cast = theatre.launch("plain", "rank0", "rank1")
+    ended = theatre.kill_clean(str(cast["rank0"].pid), "--yes", "--json", "--record", "/nowhere/at/all.hangtrace")
+    assert ended.code == 2
+    assert "--no-snapshot" in complaint(ended)
+    assert all(lives(key) for key in cast.values())
+
+
+def test_the_evidence_is_there_before_the_end(theatre: Theatre) -> None:
+    """By default a trace is written first; replay reads it, and it shows every member."""
+    cast = theatre.launch("plain", "rank0", "rank1")
+    ended = theatre.kill_clean(str(cast["rank0"].pid), "--yes", "--json")
+    launch = json.loads(ended.out)["launches"][0]
+    trace = theatre.folder / launch["snapshot"]
+    replay = subprocess.run(argv("replay", str(trace), "--json"), check=False, capture_output=True, text=True)
+    shown = {one["pid"] for one in json.loads(replay.stdout)["processes"]}
+    assert shown == {key.pid for key in cast.values()}
+    assert ended.code == 0
