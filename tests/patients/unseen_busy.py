@@ -76,7 +76,7 @@ def numbers_with_a_line_for_each_step(stage: Stage) -> None:
 
 @patient("healthy", "slow-start", needs="cc")
 def kernels_compiled_one_by_one(stage: Stage) -> None:
-    """Rank 1 waits for one compiler after the other, each named cicc and a second long; rank 0 waits for rank 1."""
+    """Rank 1 waits for one compiler after the other, each named cicc and seconds long; rank 0 waits for rank 1."""
     compiler = build(stage, COMPILER, name="cicc")
 
     def rank(stage: Stage) -> None:
