@@ -14,7 +14,7 @@ from tests.accuracy.records import Group, Load, Record, Round
 from tests.patients.companions import companions, dismiss
 from tests.patients.needs import lacking
 from tests.patients.stage import HANGS, PATIENTS, Patient
-from tests.patients.ward import TRACE_FILE, NoDocumentError, Seen, Ward
+from tests.patients.ward import SURE_S, TRACE_FILE, NoDocumentError, Seen, Ward
 
 UNSEEN = "unseen_"
 """How the modules begin whose patients were written by somebody who had not read the hypotheses."""
@@ -40,7 +40,7 @@ def look_at_patients(names: Sequence[str], beds: int, now: Round) -> None:
     here = [name for name in names if not lacking(PATIENTS[name].needs)]
     left = [name for name in here if now.lacks(group_of(PATIENTS[name]), name)]
     with tempfile.TemporaryDirectory(prefix="hangdoc-ward-", ignore_cleanup_errors=True) as folder, loaded(now.load):
-        ward = Ward(left, Path(folder), beds)
+        ward = Ward(left, Path(folder), beds, SURE_S)  # as long as whoever gives no option waits
         try:
             for name in ward.as_they_end():
                 now.enter(_record(ward, name, now), Path(folder, name, TRACE_FILE))

@@ -109,10 +109,10 @@ def is_busy(patient: Patient) -> bool:
 class Ward:
     """Every patient that is asked for, looked at in the background from the start."""
 
-    def __init__(self, names: Iterable[str], folder: Path, beds: int = QUIET_BEDS) -> None:
+    def __init__(self, names: Iterable[str], folder: Path, beds: int = QUIET_BEDS, unsure_s: float = UNSURE_S) -> None:
         self._quiet = ThreadPoolExecutor(beds)
         self._busy = ThreadPoolExecutor(max(1, beds * BUSY_BEDS // QUIET_BEDS))
-        self._folder = folder
+        self._folder, self._unsure_s = folder, unsure_s
         self._looks: dict[str, Future[Seen]] = {name: self._admit(PATIENTS[name]) for name in names}
 
     def look(self, name: str) -> Seen:
@@ -138,15 +138,15 @@ class Ward:
         folder = self._folder / patient.name
         folder.mkdir()
         with running(patient, folder) as parts:
-            return look(patient, parts, folder)
+            return look(patient, parts, folder, self._unsure_s)
 
 
-def look(patient: Patient, parts: dict[int, str], folder: Path) -> Seen:
-    """Look once at a running patient."""
+def look(patient: Patient, parts: dict[int, str], folder: Path, unsure_s: float = UNSURE_S) -> Seen:
+    """Look once at a running patient. unsure_s: the longest window where "undetermined" will do."""
     root, trace = next(pid for pid, name in parts.items() if name == "launcher"), folder / TRACE_FILE
     before = chart(parts, folder)
     command = [*HANGDOC, "watch", str(root), "--once", "--json"]
-    most_s = UNSURE_S if "undetermined" in patient.truth.accepted else SURE_S
+    most_s = unsure_s if "undetermined" in patient.truth.accepted else SURE_S
     command += ["--max-window", str(most_s), "--record", str(trace)]
     try:
         run = subprocess.run(command, check=False, capture_output=True, text=True, timeout=LOOK_S, cwd=ROOT)
