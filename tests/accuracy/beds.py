@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tests.accuracy.records import Group, Load, Record, Round
-from tests.patients.companions import companions, dismiss
+from tests.patients.companions import burners, dismiss
 from tests.patients.needs import lacking
 from tests.patients.stage import HANGS, PATIENTS, Patient
 from tests.patients.ward import SURE_S, TRACE_FILE, NoDocumentError, Seen, Ward
@@ -30,7 +31,7 @@ def group_of(patient: Patient) -> Group:
 def loaded(load: Load) -> Iterator[None]:
     """Keep every core busy, or none."""
     with ExitStack() as stack:
-        for burner in companions("burners", -1, Path(), 0) if load == "busy" else ():
+        for burner in burners(os.sched_getaffinity(0)) if load == "busy" else ():
             stack.callback(dismiss, burner)
         yield
 

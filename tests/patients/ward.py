@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import select
 import signal
 import subprocess
@@ -24,7 +25,10 @@ from tests.patients.stage import PATIENTS, PULSE_BYTES, PULSE_FILE, Patient, Wai
 from tests.patients.vitals import chart, not_seen
 
 ROOT = Path(__file__).parents[2]
-CORES = len(os.sched_getaffinity(0))
+ALL_CORES = sorted(os.sched_getaffinity(0))
+CORES, FULL_CORES = len(ALL_CORES), 2
+"""Cores of this machine, and of one on which every core is busy."""
+
 QUIET_BEDS, BUSY_BEDS = 4 * CORES, CORES
 """Patients looked at at a time, of those that sleep and of those that burn CPU. Arbitrary: some competition is wanted,
 a crowd on two cores is the illness of one patient alone."""
@@ -184,6 +188,8 @@ def running(patient: Patient, folder: Path) -> Iterator[dict[int, str]]:
             start_new_session=True,
         )
         stack.callback(end, process)
+        if patient.companion == "burners":  # a full machine of few cores: the others are for the other patients
+            os.sched_setaffinity(process.pid, random.sample(ALL_CORES, min(FULL_CORES, CORES)))
         for descriptor in (word, output, silence):
             os.close(descriptor)
         outside: dict[int, str] = {}
