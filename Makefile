@@ -13,7 +13,10 @@ FIND_PYTHON := for python in $(PYTHONS); do \
 	python=; done
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-fast lint docs bench wheel clean
+# What `make accuracy` looks at: see python -m tests.accuracy --help. It takes about an hour on two cores.
+ACCURACY := --rounds 3 --load both --sglang --healthy 50 --table docs/accuracy.md
+
+.PHONY: help demo test test-fast lint docs bench accuracy wheel clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -38,6 +41,9 @@ docs: $(DEV_INSTALLED)
 
 bench: $(DEV_INSTALLED)
 	@for benchmark in snapshot waits links buffers merge; do $(BIN)/python benchmarks/$$benchmark.py || exit; done
+
+accuracy: $(DEV_INSTALLED)
+	@$(BIN)/python -m tests.accuracy $(ACCURACY)
 
 wheel: $(DEV_INSTALLED)
 	@$(PIP) wheel --no-deps --wheel-dir dist .

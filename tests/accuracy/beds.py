@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -11,10 +12,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tests.accuracy.records import Group, Load, Record, Round
-from tests.patients.companions import companions, dismiss
+from tests.patients.companions import burners, dismiss
 from tests.patients.needs import lacking
 from tests.patients.stage import HANGS, PATIENTS, Patient
-from tests.patients.ward import TRACE_FILE, NoDocumentError, Seen, Ward
+from tests.patients.ward import SURE_S, TRACE_FILE, NoDocumentError, Seen, Ward
 
 UNSEEN = "unseen_"
 """How the modules begin whose patients were written by somebody who had not read the hypotheses."""
@@ -30,7 +31,7 @@ def group_of(patient: Patient) -> Group:
 def loaded(load: Load) -> Iterator[None]:
     """Keep every core busy, or none."""
     with ExitStack() as stack:
-        for burner in companions("burners", -1, Path(), 0) if load == "busy" else ():
+        for burner in burners(os.sched_getaffinity(0)) if load == "busy" else ():
             stack.callback(dismiss, burner)
         yield
 
@@ -40,7 +41,7 @@ def look_at_patients(names: Sequence[str], beds: int, now: Round) -> None:
     here = [name for name in names if not lacking(PATIENTS[name].needs)]
     left = [name for name in here if now.lacks(group_of(PATIENTS[name]), name)]
     with tempfile.TemporaryDirectory(prefix="hangdoc-ward-", ignore_cleanup_errors=True) as folder, loaded(now.load):
-        ward = Ward(left, Path(folder), beds)
+        ward = Ward(left, Path(folder), beds, SURE_S)  # as long as whoever gives no option waits
         try:
             for name in ward.as_they_end():
                 now.enter(_record(ward, name, now), Path(folder, name, TRACE_FILE))

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tests.golden.recording import keep
 from tests.patients.stage import HANGS
 
 Group: TypeAlias = Literal["patients", "unseen", "sglang", "healthy"]
@@ -105,7 +106,10 @@ class Book:
 
 @dataclass(frozen=True)
 class Round:
-    """One look at each launch. kept: the folder for the traces of wrong and of inconclusive looks."""
+    """One look at each launch. kept: the folder for the traces of wrong and of inconclusive looks.
+
+    What is right becomes the patient's golden twin when that is asked for (see recording).
+    """
 
     number: int
     load: Load
@@ -127,4 +131,6 @@ class Round:
             trace = self.kept / f"{record.name}-{record.load}-{record.round}.hangtrace"
             shutil.copy(source, trace)
             record = replace(record, trace=str(trace))
+        elif record.group in {"patients", "unseen"}:
+            keep(source, f"patients/{record.name}")
         self.book.enter(record)

@@ -16,6 +16,9 @@ from tests.patients.stage import PATIENTS
 HERE = Path(__file__).parent
 assert WARDS  # importing them has entered their patients
 GOLDEN = sorted(HERE.rglob("*.hangtrace"))
+TOLD_WRONGLY = {"lock-taken-twice-beside-compile-workers"}
+"""Patients whose own tests fail: only what is told right is recorded."""
+
 MOST_BYTES = 60_000  # a trace in the repository stays small
 
 
@@ -37,7 +40,8 @@ def test_every_patient_has_its_twin() -> None:
     """
     recorded = {path.stem for path in HERE.glob("patients/*.hangtrace")}
     own = {name for name, patient in PATIENTS.items() if ".unseen_" not in patient.act.__module__}
-    assert own <= recorded <= set(PATIENTS)
+    assert own - recorded == TOLD_WRONGLY
+    assert recorded <= set(PATIENTS)
 
 
 @pytest.mark.parametrize("golden", GOLDEN, ids=name_of)

@@ -9,6 +9,16 @@ from tests.patients.stage import Stage
 
 COMPILERS = {".c": "cc", ".cc": "c++"}
 
+FUNCTION = "double f{n}(double x) {{ for (int i = 0; i < 9; i++) x = x * {n}.5 + i / (x + 2); return x; }}\n"
+FUNCTIONS = 1500
+
+
+def kernels(stage: Stage) -> str:
+    """Write a source that takes a compiler some seconds; return its path."""
+    source = Path(stage.folder, "kernels.c")
+    source.write_text("".join(FUNCTION.format(n=n) for n in range(FUNCTIONS)))
+    return str(source)
+
 
 def library(stage: Stage, name: str, source: str) -> str:
     """Return the path of a shared library made of this source; name: of the source file, "hog.c" or "lock.cc"."""

@@ -72,7 +72,7 @@ def look_busy_until(end_s: float) -> int:
     return turns
 
 
-@patient("undetermined", "slow-start", "healthy", goes_on=True, burns=("rank1",))
+@patient("undetermined", "slow-start", "healthy", goes_on=True)
 def loop_for_six_seconds(stage: Stage) -> None:
     """Rank 1 loops in one Python function for 6 s, and then works."""
 

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 
 FREEZER, UNIFIED = Path("/sys/fs/cgroup/freezer"), Path("/sys/fs/cgroup")
@@ -99,14 +99,21 @@ def companions(kind: str, output: int, folder: Path, launcher: int) -> Iterator[
     if kind == "slow-reader":
         yield _start(TIED + SLOW_READER, stdin=output)
     elif kind == "burners":
-        for _ in range(len(os.sched_getaffinity(0))):
-            yield _start(TIED + BURNER)
+        yield from burners(os.sched_getaffinity(launcher))
     elif kind == "freezer":
         yield _start(KEEPER, str(folder), stdin=subprocess.PIPE)
     elif kind in SPEAKERS:
         yield _start(TIED + SPEAKERS[kind], str(folder))
     elif kind in LOADS:
         yield _start(TIED + LOADS[kind], str(folder), str(launcher))
+
+
+def burners(cores: Set[int]) -> Iterator[subprocess.Popen[bytes]]:
+    """Keep these cores busy."""
+    for _ in cores:
+        burner = _start(TIED + BURNER)
+        os.sched_setaffinity(burner.pid, cores)
+        yield burner
 
 
 def _start(program: str, *words: str, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:

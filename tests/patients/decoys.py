@@ -8,21 +8,12 @@ import signal
 import socket
 import subprocess
 import threading
-from pathlib import Path
 
+from tests.patients.build import kernels
 from tests.patients.stage import TWO_RANKS, Stage, get_on, patient
 
 OBJECTS = 400_000
 TASKS = 40
-FUNCTION = "double f{n}(double x) {{ for (int i = 0; i < 9; i++) x = x * {n}.5 + i / (x + 2); return x; }}\n"
-FUNCTIONS = 1500
-
-
-def kernels(stage: Stage) -> str:
-    """Write a source that takes a compiler some seconds; return its path."""
-    source = Path(stage.folder, "kernels.c")
-    source.write_text("".join(FUNCTION.format(n=n) for n in range(FUNCTIONS)))
-    return str(source)
 
 
 def compile_for_ever(source: str) -> None:

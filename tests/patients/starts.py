@@ -11,12 +11,11 @@ import threading
 import time
 from pathlib import Path
 
+from tests.patients.build import kernels
 from tests.patients.stage import SEVERAL_S, Stage, patient
 
 MODULES = 40
 SLOW_MODULE = "table = sorted(str(number * 7919 % 100003) for number in range(60000))\n"
-FUNCTION = "double f{n}(double x) {{ for (int i = 0; i < 9; i++) x = x * {n}.5 + i / (x + 2); return x; }}\n"
-FUNCTIONS = 1500
 
 
 @patient("slow-start", culprit="rank1")
@@ -69,9 +68,7 @@ def page_faults(stage: Stage) -> None:
 @patient("slow-start", culprit="rank1", needs="cc")
 def compiler_child(stage: Stage) -> None:
     """Rank 1 waits in wait4 for a compiler, again and again; rank 0 waits for rank 1."""
-    source = f"{stage.folder}/kernels.c"
-    with Path(source).open("w") as file:
-        file.writelines(FUNCTION.format(n=n) for n in range(FUNCTIONS))
+    source = kernels(stage)
 
     def rank(stage: Stage) -> None:
         stage.arrive("rank1")

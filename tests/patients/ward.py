@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import select
 import signal
 import subprocess
@@ -24,7 +25,10 @@ from tests.patients.stage import PATIENTS, PULSE_BYTES, PULSE_FILE, Patient, Wai
 from tests.patients.vitals import chart, not_seen
 
 ROOT = Path(__file__).parents[2]
-CORES = len(os.sched_getaffinity(0))
+ALL_CORES = sorted(os.sched_getaffinity(0))
+CORES, FULL_CORES = len(ALL_CORES), 2
+"""Cores of this machine, and of one on which every core is busy."""
+
 QUIET_BEDS, BUSY_BEDS = 4 * CORES, CORES
 """Patients looked at at a time, of those that sleep and of those that burn CPU. Arbitrary: some competition is wanted,
 a crowd on two cores is the illness of one patient alone."""
@@ -109,10 +113,10 @@ def is_busy(patient: Patient) -> bool:
 class Ward:
     """Every patient that is asked for, looked at in the background from the start."""
 
-    def __init__(self, names: Iterable[str], folder: Path, beds: int = QUIET_BEDS) -> None:
+    def __init__(self, names: Iterable[str], folder: Path, beds: int = QUIET_BEDS, unsure_s: float = UNSURE_S) -> None:
         self._quiet = ThreadPoolExecutor(beds)
         self._busy = ThreadPoolExecutor(max(1, beds * BUSY_BEDS // QUIET_BEDS))
-        self._folder = folder
+        self._folder, self._unsure_s = folder, unsure_s
         self._looks: dict[str, Future[Seen]] = {name: self._admit(PATIENTS[name]) for name in names}
 
     def look(self, name: str) -> Seen:
@@ -138,15 +142,15 @@ class Ward:
         folder = self._folder / patient.name
         folder.mkdir()
         with running(patient, folder) as parts:
-            return look(patient, parts, folder)
+            return look(patient, parts, folder, self._unsure_s)
 
 
-def look(patient: Patient, parts: dict[int, str], folder: Path) -> Seen:
-    """Look once at a running patient."""
+def look(patient: Patient, parts: dict[int, str], folder: Path, unsure_s: float = UNSURE_S) -> Seen:
+    """Look once at a running patient. unsure_s: the longest window where "undetermined" will do."""
     root, trace = next(pid for pid, name in parts.items() if name == "launcher"), folder / TRACE_FILE
     before = chart(parts, folder)
     command = [*HANGDOC, "watch", str(root), "--once", "--json"]
-    most_s = UNSURE_S if "undetermined" in patient.truth.accepted else SURE_S
+    most_s = unsure_s if "undetermined" in patient.truth.accepted else SURE_S
     command += ["--max-window", str(most_s), "--record", str(trace)]
     try:
         run = subprocess.run(command, check=False, capture_output=True, text=True, timeout=LOOK_S, cwd=ROOT)
@@ -184,6 +188,8 @@ def running(patient: Patient, folder: Path) -> Iterator[dict[int, str]]:
             start_new_session=True,
         )
         stack.callback(end, process)
+        if patient.companion == "burners":  # a full machine of few cores: the others are for the other patients
+            os.sched_setaffinity(process.pid, random.sample(ALL_CORES, min(FULL_CORES, CORES)))
         for descriptor in (word, output, silence):
             os.close(descriptor)
         outside = {os.getpid(): "starter"}

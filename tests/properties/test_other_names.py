@@ -162,7 +162,7 @@ def clocks_shifted(trace: Trace, boot_ticks: int, wall_ns: int) -> Trace:
 
 
 def check(before: Diagnosis, after: Diagnosis, new: dict[int, int] | None = None) -> None:
-    """The same verdict and grades, and in a hang the same culprits; of two ranks that start alike either may be said."""
+    """The same verdict and grades, and in a hang the same culprits; of two that start alike either may be said."""
     numbers = new or {}
     for field in ("verdict", "grade", "phase"):
         assert getattr(after, field) == getattr(before, field), field
