@@ -79,6 +79,12 @@ def ignores_sigterm():
     launcher(stay, stay)
 
 
+def drains():
+    """Hears SIGTERM and goes on, as a server that waits for its requests does."""
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    launcher(stay, stay)
+
+
 def stopped():
     def stop():
         os.kill(os.getpid(), signal.SIGSTOP)
