@@ -108,11 +108,14 @@ def compare(before: Before, after: GpuReading) -> tuple[GpuProof, ...]:
     """Compare each device that the launch may have used."""
     wanted = involved(before)
     now = {one.index: one for one in after.devices}
-    return tuple(
+    proofs = (
         _proof(one, now[one.index], is_named=wanted[one.index])
+        if one.index in now
+        else GpuProof(one.index, one.name, one.used_bytes, None, None, (), "not listed any more")
         for one in before.gpus.devices
-        if one.index in wanted and one.index in now
+        if one.index in wanted
     )
+    return tuple(proofs)
 
 
 def _proof(was: GpuMemory, now: GpuMemory, *, is_named: bool) -> GpuProof:
@@ -155,9 +158,12 @@ def _known_sum(holders: Mapping[int, GpuHolder]) -> int | None:
 
 
 def _growth(was: GpuMemory, others: tuple[GpuHolder, ...]) -> int:
-    """Return by how much processes that have nothing to do with the launch use more now, as far as both are told."""
+    """Return by how much processes that have nothing to do with the launch use more now, as far as both are told.
+
+    Somebody new who is not visible may be the launch's own under another number: what he has does not explain anything.
+    """
     before = {one.pid: one.used_bytes for one in was.holders or ()}
-    told = ((one.used_bytes, before.get(one.pid, 0)) for one in others)
+    told = ((one.used_bytes, before.get(one.pid, 0)) for one in others if one.title or one.pid in before)
     return sum(max(0, now - then) for now, then in told if now is not None and then is not None)
 
 

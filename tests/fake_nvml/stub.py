@@ -30,4 +30,6 @@ class FakeNvml:
 
     def says(self, *lines: str) -> None:
         """Set what it answers; see the C file for the words."""
-        self._state.write_text("".join(line + "\n" for line in lines))
+        fresh = self._state.with_name("state.new")
+        fresh.write_text("".join(line + "\n" for line in lines))
+        fresh.replace(self._state)  # at once: a call that is in progress sees the old answers or the new ones

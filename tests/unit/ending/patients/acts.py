@@ -79,6 +79,12 @@ def ignores_sigterm():
     launcher(stay, stay)
 
 
+def drains():
+    """Hears SIGTERM and goes on, as a server that waits for its requests does."""
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    launcher(stay, stay)
+
+
 def stopped():
     def stop():
         os.kill(os.getpid(), signal.SIGSTOP)
@@ -261,6 +267,21 @@ def belongings():
     kept += [loads, server, ipc, baton, lock, unheld]
     globals()["KEPT"] = kept
     launcher(stay)
+
+
+def with_a_caller():
+    """Pid 1: two ranks, and hangdoc run as if by `docker exec`; prints what it said and that the ranks go on."""
+    import json
+    import subprocess
+
+    ranks = [fork(rank, number) for number in (0, 1)]
+    while [Path(f"/proc/{pid}/cmdline").read_bytes()[:17] for pid in ranks] != [b"sglang::scheduler"] * 2:
+        time.sleep(0.01)
+    command = json.loads((FOLDER / "command").read_text())
+    words = [str(ranks[0]) if word == "RANK" else word for word in command]
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    states = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in ranks]
+    print(json.dumps({"code": done.returncode, "err": done.stderr, "states": states}), flush=True)
 
 
 def main(name):

@@ -1,0 +1,41 @@
+"""Run kill-clean, and die by SIGKILL at one step: before or after the Nth signal it would send."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from hangdoc.cli.main import run
+from hangdoc.ending import freeze, procedure
+from hangdoc.launch import pidfd
+
+SEND = pidfd.send
+
+
+def main() -> int:
+    when, at = sys.argv[1], int(sys.argv[2])
+    count = 0
+
+    def send(descriptor: int, number: int, *, whole_group: bool = False) -> bool:
+        nonlocal count
+        if number == pidfd.PROBE:
+            return SEND(descriptor, number)
+        count += 1
+        if count == at and when == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        sent = SEND(descriptor, number, whole_group=whole_group)
+        if count == at and when != "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return sent
+
+    freeze.send = procedure.send = send
+    if when == "frozen":
+        # As if they multiplied, and neither kind of group could be killed whole: all are stopped first.
+        procedure.kill_control_group = procedure.kill_process_groups = lambda *_: False
+        procedure.Procedure._kill = lambda self, fate, freezer: self._stop_multiplying(freezer)
+    return run(["kill-clean", *sys.argv[3:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
