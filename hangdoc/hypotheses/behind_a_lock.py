@@ -54,9 +54,7 @@ def _something_is_written(case: Case) -> Outcome:
 
 def _culprits(case: Case) -> tuple[Culprit, ...]:
     what = f"holds the file lock of {signs.name_of(case.patient.process)}, and works"
-    return tuple(
-        culprit_at(case.features, (end.process.pid, end.process.pid), what) for end in locks.holders_of(case)
-    )
+    return tuple(culprit_at(case.features, (end.process.pid, end.process.pid), what) for end in locks.holders_of(case))
 
 
 HYPOTHESIS = Hypothesis(
@@ -68,7 +66,7 @@ HYPOTHESIS = Hypothesis(
     supporting=(_holder_works, _something_is_written),
     excluding=(signs.nobody_died,),
     headline=lambda case: (
-        f"{signs.name_of(case.patient.process)} waits for {locks.holder_names(case)}, which holds a file lock and works."
+        f"{signs.name_of(case.patient.process)} waits for {locks.holder_names(case)}, which holds its lock and works."
     ),
     culprits=_culprits,
     action="Wait for the process that holds the lock: it builds or downloads what this rank needs.",

@@ -90,7 +90,7 @@ def _folder(asked: Asked) -> str:
 def _candidates(asking: Asking) -> Iterator[str]:
     """Yield the paths that the texts around a wait may mean, nearest first."""
     for text in asking.texts:
-        if text.endswith(SUFFIX) or text.endswith(f"/{BATON_FILE}"):
+        if text.endswith((SUFFIX, f"/{BATON_FILE}")):
             yield text
         elif asking.kind == "existence":
             yield f"{text.rstrip('/')}/{BATON_FILE}"
