@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from tests.patients import deaths, idle, locks, pipes, spins, starts, stops, waits
+from tests.patients import deaths, idle, lock_files, locks, pipes, spins, starts, stops, waits
 from tests.patients.stage import PATIENTS, Stage, tie_to_parent
 
-WARDS = (deaths, idle, locks, pipes, spins, starts, stops, waits)
+WARDS = (deaths, idle, lock_files, locks, pipes, spins, starts, stops, waits)
 
 
 def main() -> None:
