@@ -104,7 +104,7 @@ def _holders(asked: Asked, path: str, kind: LockFileKind) -> Reading[tuple[LinkE
     """
     owner = os.stat(asked.outer(path)).st_uid  # noqa: PTH116
     found: dict[int, LinkEnd] = {}
-    for one in asked.holders.of(path):
+    for one in asked.holders.of_file(asked.outer(path)):
         if kind == "flock" and not _has_lock(asked.holders, one.pid, one.fd):
             continue
         end = asked.holders.end(one.pid, one.fd)

@@ -1,4 +1,4 @@
-"""Patients that poll for a lock file as torch's FileBaton does: left behind, held by who does nothing, and by a build."""
+"""Patients that poll for a lock file, as torch does: left behind, held by who does nothing, and by a build."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.patients.stage import Stage, get_on, patient
 POLL_S = 0.1
 """How long FileBaton sleeps between two looks."""
 
-BATON = '''
+BATON = """
 import os, time
 
 class FileBaton:
@@ -28,7 +28,7 @@ class FileBaton:
     def wait(self):
         while os.path.exists(self.lock_file_path):
             time.sleep(POLL_S)
-'''
+"""
 
 
 def baton(folder: str) -> Any:

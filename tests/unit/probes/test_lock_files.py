@@ -14,6 +14,7 @@ import pytest
 from hangdoc.model.lock_file import LockFile, LockFiles
 from hangdoc.model.reading import Known
 from hangdoc_probes import lock_files
+from tests.conftest import NOT_TO_BE_HAD
 from tests.unit.probes.targets import Target, known, missing, process_of, running, take
 
 BATON = '''
@@ -177,6 +178,26 @@ def test_a_soft_lock_outlives_its_maker(library: Path, tmp_path: Path) -> None:
     path.touch()
     with running(ONCE + ACQUIRE.format(library=str(library), kind="SoftFileLock", path=str(path))) as target:
         assert polled(target).holders == Known(())
+
+
+@pytest.mark.needs("unshare")
+def test_a_holder_that_knows_the_directory_by_another_name(library: Path, tmp_path: Path) -> None:
+    """Somebody in a container who has the lock file open under another path holds it all the same."""
+    cache, there = tmp_path / "cache", tmp_path / "there"
+    cache.mkdir()
+    there.mkdir()
+    inside = ("unshare", "--mount", "sh", "-c", f'mount --bind {cache} {there} && exec "$@"', "sh")
+    if subprocess.run([*inside, "true"], check=False, capture_output=True).returncode:
+        pytest.skip(f"{NOT_TO_BE_HAD}the right to mount")
+    baton = f"FileBaton({str(there / 'lock')!r})"
+    take_it = f"from torch.utils.file_baton import FileBaton; held = {baton}; held.try_acquire()"
+    with (
+        running(HOLDER.format(library=str(library), take=take_it), *inside) as holder,
+        waiting_for_baton(library, cache) as target,
+    ):
+        seen = polled(target)
+    assert isinstance(seen.holders, Known)
+    assert [end.process.pid for end in seen.holders.value] == [holder.pid]
 
 
 def test_who_asks_for_none() -> None:
