@@ -14,8 +14,9 @@ FEWEST_TO_STAY = 5
 was seen in up to four different functions; that one of them, a tenth of the time, is met five times in a row comes
 once in 100,000 looks. Arbitrary."""
 
-FEWEST_TO_DOUBT = 3
-"""Stacks from which, all in one function, it is not called idle either: the next look will tell."""
+ANY = 1
+"""Stacks that must be met elsewhere before a scheduler is called idle: with one it is not known whether it comes back,
+and a stack less must not make it healthier."""
 
 _TAKES_REQUESTS = re.compile(
     r"recv_\w+|ingest_requests|process_input_requests|_pull_raw_reqs|_broadcast_reqs_across_ranks|broadcast_pyobj"

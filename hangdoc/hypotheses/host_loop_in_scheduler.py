@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.hypotheses import _signs as signs
-from hangdoc.hypotheses._event_loops import FEWEST_TO_STAY, place_below_event_loop
+from hangdoc.hypotheses._event_loops import ANY, FEWEST_TO_STAY, place_below_event_loop
 from hangdoc.hypotheses.python_busy_loop import is_in, spinning_thread
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Known, Missing
@@ -27,7 +27,7 @@ def _stays_below_its_event_loop(case: Case) -> Outcome:
         return Unread.of(main, f"stack of {name}")
     if not main.value.always_does("event-loop"):
         return Absent(f"{name} is not in its event loop: {signs.where(main.value)}")
-    place = place_below_event_loop(main.value, 1)
+    place = place_below_event_loop(main.value, ANY)
     if place is None:
         return Absent(f"{name} goes round its event loop: {signs.where(main.value)}")
     if len(main.value.views) < FEWEST_TO_STAY:
@@ -50,7 +50,7 @@ def _holds_the_gil(case: Case) -> Outcome:
 
 def _place(case: Case) -> str:
     main = case.patient.main
-    found = place_below_event_loop(main.value, 1) if isinstance(main, Known) else None
+    found = place_below_event_loop(main.value, ANY) if isinstance(main, Known) else None
     return signs.place_of(found.frame) if found is not None else "its code"
 
 
