@@ -122,7 +122,7 @@ LOG_LINES = (
     _line(
         "shared-memory-full",
         r"shared memory segment /dev/shm/|/dev/shm/\S+.*No space left|No space left.*/dev/shm/|Bus error",
-        "no room in /dev/shm",
+        "no room in shared memory",
         kind="crash",
     ),
     _line("gloo-mesh", r"Gloo connectFullMesh failed", "Gloo connectFullMesh failed", kind="crash"),

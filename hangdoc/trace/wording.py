@@ -30,6 +30,9 @@ _OF_BUFFERS = _words(
 _WORDS_OF_LINKS = _words("eventfd fifo flock inode locks nobody ofdlck peers posix unix zmq")
 """What the links probe says of a wait."""
 
+_WORDS_OF_SURROUNDINGS = _words("frames room shared somebody stands")
+"""What the probes lock-files and surroundings say, and the table of log lines of shared memory."""
+
 VOCABULARY = _OF_BUFFERS | _words(
     """
     a able aborted about above absent access accounted acquire acquired acquiring added address after again against
@@ -88,7 +91,7 @@ VOCABULARY = _OF_BUFFERS | _words(
     why wide window with within without word words work worker workers works world world-readable would wrapper
     write writer writes writing written wrong xid yama yet yields you your yours zero zombie
     """
-).union(_WORDS_OF_LINKS)
+).union(_WORDS_OF_LINKS, _WORDS_OF_SURROUNDINGS)
 """The words of messages that this project and the kernel write. A name that is none of them cannot get through."""
 
 
