@@ -37,5 +37,7 @@ def explain(
     elif as_json:
         emit_json([{"id": entry.id, "name": entry.name, "verdict": entry.verdict} for entry in entries.values()])
     else:
-        emit("".join(f"{entry.id or '-':<6} {entry.name}\n" for entry in entries.values()))
+        widest = max(len(entry.name) for entry in entries.values())
+        rows = (f"{entry.id or '-':<6} {entry.name:<{widest}}  {entry.verdict or ''}" for entry in entries.values())
+        emit("".join(f"{row.rstrip()}\n" for row in rows))
     return 0

@@ -121,6 +121,12 @@ LOG_LINES = (
     _line("out-of-memory", r"OutOfMemoryError", "out of GPU memory", kind="crash"),
     _line("fatal-python", r"Fatal Python error: (?P<what>\w+)", "Fatal Python error: {what}", kind="crash"),
     _line("port-taken", r"EADDRINUSE", "address in use", kind="crash"),
+    _line(
+        "shared-memory-full",
+        r"shared memory segment /dev/shm/|/dev/shm/\S+.*No space left|No space left.*/dev/shm/|Bus error",
+        "no room in shared memory",
+        kind="crash",
+    ),
     _line("gloo-mesh", r"Gloo connectFullMesh failed", "Gloo connectFullMesh failed", kind="crash"),
     _line(
         "watchdog",

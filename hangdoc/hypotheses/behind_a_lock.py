@@ -66,7 +66,7 @@ HYPOTHESIS = Hypothesis(
     supporting=(_holder_works, _something_is_written),
     excluding=(signs.nobody_died,),
     headline=lambda case: (
-        f"{signs.name_of(case.patient.process)} waits for {locks.holder_names(case)}, which holds a file lock and works."
+        f"{signs.name_of(case.patient.process)} waits for {locks.holder_names(case)}, which holds its lock and works."
     ),
     culprits=_culprits,
     action="Wait for the process that holds the lock: it builds or downloads what this rank needs.",

@@ -98,6 +98,6 @@ HYPOTHESIS = Hypothesis(
     excluding=(signs.nobody_died,),
     headline=_headline,
     culprits=_culprits,
-    action="Delete the lock file named above: the waiting ranks then go on; a half-built cache beside it has to go too.",
+    action="Delete the lock file named above: the waiting ranks then go on. Remove a half-built cache beside it, too.",
     playbook="stale-lock-file",
 )

@@ -16,6 +16,8 @@ from types import ModuleType
 from hangdoc.discovery import modules
 from hangdoc.errors import HangdocError
 
+_IDENTIFIER = re.compile(r"hd\d{1,9}", re.ASCII)
+
 _SIDE = re.compile(r"^(?:Essential|Supporting|Contrary|Excluding)(?: when present)?: ")
 """Which list a sign belongs in, as docstrings say; here the list's title says it."""
 
@@ -45,13 +47,13 @@ def playbooks() -> dict[str, str]:
 
 
 def library() -> dict[str, Entry]:
-    """Return every hypothesis and every playbook, by name."""
+    """Return every hypothesis, in the order of their identifiers, then every other playbook, by name."""
     pages = playbooks()
     entries = {name: Entry(name, text) for name, text in pages.items()}
     for module in modules("hangdoc.hypotheses"):
         entry = _of_hypothesis(module, pages)
         entries[entry.name] = entry
-    return dict(sorted(entries.items()))
+    return dict(sorted(entries.items(), key=lambda item: (item[1].id is None, item[1].id or "", item[0])))
 
 
 def look_up(wanted: str, among: dict[str, Entry]) -> Entry:
@@ -62,10 +64,22 @@ def look_up(wanted: str, among: dict[str, Entry]) -> Entry:
     if key in spelled:
         return entries[spelled[key]]
     contained = sorted(name for name in spelled if key and key in name)
-    near = difflib.get_close_matches(key, spelled, n=3, cutoff=0.5)
+    near = _nearest_numbers(key, spelled) or difflib.get_close_matches(key, spelled, n=3, cutoff=0.5)
     likely = [spelled[name] for name in dict.fromkeys([*contained, *near])][:3]
     remedy = f"did you mean {_or(likely)}?" if likely else "hangdoc explain without a name lists all"
     raise HangdocError(f"there is no hypothesis or playbook {wanted}", remedy)
+
+
+def _nearest_numbers(key: str, names: Iterable[str]) -> list[str]:
+    """Return the identifiers with the nearest numbers; none when this is not an identifier.
+
+    >>> _nearest_numbers("hd118", ["hd101", "hd120", "hd501", "stopped"])
+    ['hd120', 'hd101', 'hd501']
+    """
+    if not _IDENTIFIER.fullmatch(key):
+        return []
+    known = [name for name in names if _IDENTIFIER.fullmatch(name)]
+    return sorted(known, key=lambda name: (abs(int(name[2:]) - int(key[2:])), name))
 
 
 def _of_hypothesis(module: ModuleType, pages: dict[str, str]) -> Entry:

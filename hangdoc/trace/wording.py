@@ -36,6 +36,9 @@ _WORDS_OF_COLLECTIVES = _words("addresses peer")
 _OF_HTTP = _words("enable entered http metrics publish")
 """What the http probe says of a server that does not answer."""
 
+_WORDS_OF_SURROUNDINGS = _words("frames room shared somebody stands")
+"""What the probes lock-files and surroundings say, and the table of log lines of shared memory."""
+
 VOCABULARY = _OF_BUFFERS | _words(
     """
     a able aborted about above absent access accounted acquire acquired acquiring added address after again against
@@ -94,7 +97,7 @@ VOCABULARY = _OF_BUFFERS | _words(
     why wide window with within without word words work worker workers works world world-readable would wrapper
     write writer writes writing written wrong xid yama yet yields you your yours zero zombie
     """
-).union(_OF_HTTP, _WORDS_OF_LINKS, _WORDS_OF_COLLECTIVES)
+).union(_OF_HTTP, _WORDS_OF_LINKS, _WORDS_OF_COLLECTIVES, _WORDS_OF_SURROUNDINGS)
 """The words of messages that this project and the kernel write. A name that is none of them cannot get through."""
 
 

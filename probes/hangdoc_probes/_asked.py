@@ -90,7 +90,7 @@ def _folder(asked: Asked) -> str:
 def _candidates(asking: Asking) -> Iterator[str]:
     """Yield the paths that the texts around a wait may mean, nearest first."""
     for text in asking.texts:
-        if text.endswith(SUFFIX) or text.endswith(f"/{BATON_FILE}"):
+        if text.endswith((SUFFIX, f"/{BATON_FILE}")):
             yield text
         elif asking.kind == "existence":
             yield f"{text.rstrip('/')}/{BATON_FILE}"
@@ -104,7 +104,7 @@ def _holders(asked: Asked, path: str, kind: LockFileKind) -> Reading[tuple[LinkE
     """
     owner = os.stat(asked.outer(path)).st_uid  # noqa: PTH116
     found: dict[int, LinkEnd] = {}
-    for one in asked.holders.of(path):
+    for one in asked.holders.of_file(asked.outer(path)):
         if kind == "flock" and not _has_lock(asked.holders, one.pid, one.fd):
             continue
         end = asked.holders.end(one.pid, one.fd)

@@ -76,6 +76,15 @@ class Holders:
         held = (self._held(pid, fd) for pid, fd in self._index().get(target, ()))
         return sorted((one for one in held if one is not None), key=lambda one: (one.pid, one.fd))
 
+    def of_file(self, path: str) -> list[Held]:
+        """Return every descriptor of one file, also where a container knows its directory by another name.
+
+        path: as hangdoc can open it. OSError when it is not there.
+        """
+        wanted, name = os.stat(path), path.rpartition("/")[2]  # noqa: PTH116  it may lead through /proc
+        named = [one for target in self._index() if target.rpartition("/")[2] == name for one in self.of(target)]
+        return [one for one in named if self._is_file(one, wanted)]
+
     def of_eventfd(self, identity: int) -> list[Held]:
         """Return every descriptor of one eventfd; the kernel numbers them since 5.2."""
         return [one for one in self.of("anon_inode:[eventfd]") if self._eventfd(one.pid, one.fd) == identity]
@@ -150,6 +159,12 @@ class Holders:
         except OSError:
             return None
         return Held(pid, fd, bool(mode & stat.S_IRUSR), bool(mode & stat.S_IWUSR))
+
+    def _is_file(self, held: Held, wanted: os.stat_result) -> bool:
+        try:
+            return os.path.samestat(os.stat(f"{self._proc}/{held.pid}/fd/{held.fd}"), wanted)  # noqa: PTH116
+        except OSError:
+            return False  # closed in the meantime
 
     def _eventfd(self, pid: int, fd: int) -> int | None:
         try:

@@ -1,7 +1,7 @@
 """Which lock file a thread asks for again and again, and whether anybody lives who holds it.
 
-A thread in flock(2) sleeps in the kernel, and the links probe sees that. torch's FileBaton and the filelock package ask,
-sleep and ask again: nothing in the kernel tells for which file. Their frames do: its path is among their variables.
+A thread in flock(2) sleeps in the kernel, and the links probe sees that. torch's FileBaton and the filelock package
+ask, sleep and ask again: nothing in the kernel tells for which file. Their frames do: it is among their variables.
 """
 
 from __future__ import annotations

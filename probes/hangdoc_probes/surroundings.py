@@ -1,4 +1,4 @@
-"""What the launch stands in: room in /dev/shm, its port, the proxy of its environment, leftovers of earlier launches."""
+"""What the launch stands in: room in /dev/shm, its port, its environment's proxy, leftovers of earlier launches."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from hangdoc.model.snapshot import Sample
 from hangdoc.model.surroundings import Room, Surroundings
 from hangdoc.sampling.probe import Context, Probe, Round, Session
 from hangdoc_probes._proxies import goes_through_proxy
-from hangdoc_probes._reading import missing, read_table as read_file
+from hangdoc_probes._reading import missing
+from hangdoc_probes._reading import read_table as read_file
 
 NAME = "surroundings"
+SHARED_MEMORY = "/dev/shm"  # noqa: S108  the launcher's, which is looked at and not used
 HOST = Option("host", ("--host",), "127.0.0.1")
 """Where the launcher sends its own warm-up request; SGLang's default."""
 
@@ -46,7 +48,7 @@ class SurroundingsSession:
         table = read_table(self._proc)
         root = self._launch.root.pid
         return Surroundings(
-            shared_memory=_room(f"{self._proc}/{root}/root/dev/shm"),
+            shared_memory=_room(f"{self._proc}/{root}/root{SHARED_MEMORY}"),
             listeners=self._listeners(table, members),
             proxied=_proxied(self._proc, self._launch),
             orphans=Known(tuple(_end(entry) for entry in table.values() if _is_orphan(entry, table, members))),
@@ -117,5 +119,5 @@ PROBE = Probe(
     open=open_session,
     check=check,
     host=True,
-    reads=("/proc/PID/root/dev/shm", "/proc/net/tcp", "/proc/PID/environ", "/proc/PID/cmdline"),
+    reads=(SHARED_MEMORY, "/proc/net/tcp", "/proc/PID/environ", "/proc/PID/cmdline"),
 )

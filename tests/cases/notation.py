@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from hangdoc.launch.recognise import engine_named, recognise
 from hangdoc.logs.lines import events
 from hangdoc.model.buffer import Buffers, HiddenText
-from hangdoc.model.fd import OpenFile, OpenFiles, PipeFill
+from hangdoc.model.fd import OpenFiles
 from hangdoc.model.gpu import Gpu, GpuProcess, Gpus
 from hangdoc.model.link import Link, LinkEnd, Links, SocketFlow
 from hangdoc.model.lock_file import LockFile, LockFiles
@@ -23,11 +23,11 @@ from hangdoc.model.log import LogTail
 from hangdoc.model.process import Process, ProcessKey
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.model.snapshot import Payload
-from hangdoc.model.stack import Frame, Stack, Stacks, ThreadStack
+from hangdoc.model.stack import Stack, Stacks, ThreadStack
 from hangdoc.model.surroundings import Room, Surroundings
-from hangdoc.model.thread import ProcessIo, Progress, SystemCall, ThreadClock, ThreadState, ThreadWait, Waits
-from hangdoc.procfs.descriptor import kind_of
+from hangdoc.model.thread import ProcessIo, Progress, ThreadClock, ThreadState, ThreadWait, Waits
 from hangdoc.trace.records import Trace
+from tests.cases.words import UNASKED, call, frame, open_file
 from tests.unit.features import synthetic
 
 ROUNDS, SECOND_NS, TICKS_PER_S = 5, synthetic.SECOND_NS, 100
@@ -37,25 +37,6 @@ BUSY = 0.8
 SLICES_PER_S = 250
 """How often a thread that uses a whole core is put on it, where the case does not say."""
 
-CALLS = {
-    "read": 0,
-    "write": 1,
-    "open": 257,
-    "poll": 7,
-    "epoll": 232,
-    "connect": 42,
-    "accept": 43,
-    "recv": 45,
-    "futex": 202,
-    "flock": 73,
-    "fcntl": 72,
-    "sleep": 230,
-    "wait": 61,
-    "yield": 24,
-}
-"""System calls by the names that a case may use, as x86_64 numbers them."""
-
-UNASKED = Missing("case", "unsupported", "the case does not say")
 NO_LOG = Missing("log", "unsupported", "no member has a log file open for writing")
 DENIED = "denied"
 T = TypeVar("T")
@@ -167,7 +148,7 @@ class Scene:
     def _thread_stack(self, thread: Mapping[str, Any], number: int) -> ThreadStack:
         seen = thread["stack"]
         text = seen[number % len(seen)] if isinstance(seen, list) else seen
-        stack = tuple(_frame(line) for line in text.strip().splitlines())
+        stack = tuple(frame(line) for line in text.strip().splitlines())
         if stack not in self.stacks:
             self.stacks.append(stack)
         busy = at(thread.get("cpu", 0), number) >= BUSY
@@ -175,7 +156,7 @@ class Scene:
         return ThreadStack(thread["tid"], name, busy, thread.get("gil", busy), self.stacks.index(stack))
 
     def fds(self, one: Mapping[str, Any], _number: int) -> Payload:
-        files = tuple(_file(text) for text in one.get("files", ()))
+        files = tuple(open_file(text) for text in one.get("files", ()))
         devices = tuple(f"/dev/nvidia{index}" for index in one.get("nvidia", ()))
         return OpenFiles(complete=True, files=files, nvidia=devices)
 
@@ -341,43 +322,7 @@ def _wait(thread: Mapping[str, Any], number: int) -> ThreadWait:
     words = at(thread.get("wait", "running" if _state(thread) == "R" else "epoll 4"), number).split()
     left_ns = None if "sleep_left" not in thread else round(thread["sleep_left"] * SECOND_NS)
     channel = thread.get("channel", "")
-    return ThreadWait(thread["tid"], _state(thread), Known(_call(words)), Known(channel), Known(left_ns))
-
-
-def _call(words: list[str]) -> SystemCall | None:
-    """Read "running", "futex" (a private lock without a timeout), "futex timed", or a call and its arguments."""
-    name, *rest = words
-    if name == "running":
-        return None
-    if name == "futex":
-        operation = 0x109 if "shared" in rest else 0x189
-        return SystemCall(CALLS[name], (0x7F00, operation, 0, 0x7FFE if "timed" in rest else 0, 0, 0xFFFFFFFF))
-    arguments = tuple(int(word) for word in rest)
-    return SystemCall(CALLS[name], (*arguments, 0, 0, 0, 0, 0, 0)[:6])
-
-
-def _frame(line: str) -> Frame:
-    function, place = line.split(None, 1)
-    file, colon, number = place.strip().rpartition(":")
-    return Frame(function, file, int(number)) if colon and number.isdigit() else Frame(function, place.strip(), 1)
-
-
-def _file(text: str) -> OpenFile:
-    """Read "descriptor access target", and of a pipe how full it is: "1 w pipe:[7] 65536/65536"."""
-    number, access, target, *fill = text.split()
-    kind = kind_of(target)
-    is_file = kind == "file"
-    queued, _, capacity = (fill[0] if fill else "0/65536").partition("/")
-    return OpenFile(
-        fd=int(number),
-        kind=kind,
-        target=target,
-        access=access,
-        position=Known(0) if is_file else UNASKED,
-        size_bytes=Known(100) if is_file else UNASKED,
-        modified_wall_ns=Known(0) if is_file else UNASKED,
-        pipe=Known(PipeFill(int(queued), int(capacity))) if kind == "pipe" else UNASKED,
-    )
+    return ThreadWait(thread["tid"], _state(thread), Known(call(words)), Known(channel), Known(left_ns))
 
 
 def _gpu(one: Mapping[str, Any], number: int) -> Gpu:

@@ -18,6 +18,7 @@ from hangdoc.procfs.descriptor import kind_of, looks_like_log, parse_fdinfo
 from hangdoc.procfs.errors import ProcParseError
 from hangdoc.procfs.locks import parse_lock_line, parse_locks
 from hangdoc.procfs.maps import parse_maps
+from hangdoc.procfs.mounts import parse_mounts
 from hangdoc.procfs.sockdiag import (
     ATTRIBUTE,
     HEADER,
@@ -67,6 +68,7 @@ PARSERS: dict[str, tuple[Callable[[bytes], object], bytes]] = {
         parse_locks,
         b"1: FLOCK  ADVISORY  WRITE 70 fe:00:12 0 EOF\n1: -> FLOCK  ADVISORY  READ 71 fe:00:12 0 9\n",
     ),
+    "mountinfo": (parse_mounts, b"36 35 98:0 / /mnt\\040x rw,noatime master:1 - nfs4 srv:/export rw\n"),
     "held locks": (parse_lock_line, b"flags:\t02\nlock:\t1: POSIX  ADVISORY  WRITE 70 fe:00:12 0 EOF\n"),
     "epoll": (parse_epoll, b"pos:\t0\ntfd:        5 events:       19 data:                5  pos:0 ino:9 sdev:a\n"),
     "poll": (parse_pollfds, POLLFD.pack(4, 1, 0)),

@@ -198,6 +198,7 @@ def environment(scenario: Scenario, rig: Rig, version: str, directory: Path) -> 
     }
     if scenario.tp > 1:
         env["SGLANG_CPU_OMP_THREADS_BIND"] = cpu_binding(scenario.tp)
+    env |= dict(scenario.environment)
     if scenario.inject:
         env["HANG_INJECT"] = str(HERE / "inject" / scenario.inject)
     return env

@@ -52,6 +52,7 @@ class Scenario:
     tp: int = 1
     ill_rank: int = 0
     flags: tuple[str, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
     versions: tuple[str, ...] = (NEWEST,)
     # What each rank's main thread does once the signs are there; empty where it changes from look to look.
     ranks: tuple[Doing, ...] = ()
@@ -86,6 +87,22 @@ LIST = (
         (Mark("0"),),
         inject="busy_warmup.py",
         versions=(NEWEST, OLD),
+        ranks=(SPINS,),
+    ),
+    Scenario(
+        "busy-between-batches",
+        "with the warm-up request at hand, a Python loop under the scheduler's event loop never ends",
+        (Mark("0"),),
+        inject="busy_between_batches.py",
+        ranks=(SPINS,),
+    ),
+    Scenario(
+        "proxied-warmup",
+        "the launcher's warm-up request goes to a proxy that nobody listens for",
+        (Log(r"Uvicorn running on"),),
+        environment=(("HTTP_PROXY", "http://127.0.0.1:9"), ("NO_PROXY", "")),
+        # It gives up after 120 tries, and ends.
+        passing=True,
         ranks=(SPINS,),
     ),
     Scenario(

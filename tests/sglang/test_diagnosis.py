@@ -37,6 +37,7 @@ class Truth:
 SICK = {
     "busy-init": Truth("busy-wait", "weight-load", ("tp", 0)),
     "busy-warmup": Truth("busy-wait", "warmup", ("tp", 0)),
+    "busy-between-batches": Truth("busy-wait", "warmup", ("tp", 0)),
     "busy-one-rank": Truth("busy-wait", "weight-load", ("tp", 1)),
     "absent-warmup": Truth("blocked", "warmup", ("tp", 1)),
     "absent-barrier": Truth("blocked", "weight-load", ("tp", 1)),
@@ -208,6 +209,14 @@ def test_healthy_serving(launch: Launch, twin: Path) -> None:
         asking.join()
     assert answers
     assert all(answer["text"] is not None for answer in answers)
+
+
+@on("proxied-warmup")
+def test_warmup_through_a_proxy(launch: Launch, twin: Path) -> None:
+    """A warm-up request that goes to a proxy holds the launch up: blocked, and the launcher is who has to move."""
+    document, code = watch(launch.pid, twin)
+    assert (document["verdict"], document["phase"], code) == ("blocked", "warmup", 1), json.dumps(document, indent=1)
+    assert [culprit["role"] for culprit in document["culprits"]] == ["launcher"]  # type: ignore[attr-defined]
 
 
 @on("healthy-tp1@0.5.8")

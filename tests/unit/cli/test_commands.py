@@ -194,6 +194,22 @@ def test_explain() -> None:
     assert "HD101" in run("explain").out
 
 
+def test_explain_lists_by_identifier() -> None:
+    """The list goes by identifier and says each verdict."""
+    rows = [line.split() for line in run("explain").out.splitlines()]
+    identifiers = [row[0] for row in rows if row[0].startswith("HD")]
+    assert identifiers == sorted(identifiers)
+    assert ["HD101", "python-busy-loop", "busy-wait"] in rows
+
+
+def test_explain_names_the_nearest_identifiers() -> None:
+    """An identifier that is none names those with the nearest numbers."""
+    ended = run("explain", "HD102999")
+    assert ended.code == 2
+    nearest = max(row.split()[0] for row in run("explain").out.splitlines())
+    assert nearest in ended.err
+
+
 def test_explain_something_near() -> None:
     """A slip brings the nearest names, and 2."""
     ended = run("explain", "python-bussy-loop")

@@ -203,7 +203,10 @@ def play(moment: str, ask: Callable[..., Any], index: int) -> tuple[ProcessKey |
     except HangdocError:
         pass  # the root was ended by the exchange: there is no launch any more
     arm("", swapper, 0, {})
-    gone = all((line := read_stat(PROC, key.pid)) is None or line.start_ticks != key.start_ticks or line.state in "ZX" for key in keys)
+    gone = all(
+        (line := read_stat(PROC, key.pid)) is None or line.start_ticks != key.start_ticks or line.state in "ZX"
+        for key in keys
+    )
     return swapper.key, gone
 
 

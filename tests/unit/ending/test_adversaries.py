@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import subprocess
 import sys
 from typing import Any
 
@@ -94,7 +93,7 @@ def test_a_script_that_starts_the_launch_again_ends_with_it(theatre: Theatre) ->
 def test_a_script_that_goes_on_to_something_else_is_left(theatre: Theatre) -> None:
     """A job script that runs the user's own program after the server is not ended, and that is said."""
     script = theatre.folder / "job.sh"
-    own = f"import os; import acts; acts.tell('own'); acts.stay()"
+    own = "import os; import acts; acts.tell('own'); acts.stay()"
     script.write_text(f"{shlex.join(theatre.server())}\n{shlex.join([sys.executable, '-S', '-c', own])}\n")
     job = theatre.start(["bash", str(script)])
     cast = theatre.wait_for("launcher", "rank0", "rank1")

@@ -154,7 +154,15 @@ def test_a_process_of_another_pid_namespace_that_shares_the_memory_is_seen(theat
         pytest.skip(f"{NOT_TO_BE_HAD}a pid namespace needs root")
     cast = theatre.launch("belongings", "rank0")
     inner = theatre.start(
-        ["unshare", "--pid", "--fork", sys.executable, "-S", "-c", "import os; os.write(1, b'x'); import time; time.sleep(600)"],
+        [
+            "unshare",
+            "--pid",
+            "--fork",
+            sys.executable,
+            "-S",
+            "-c",
+            "import os; os.write(1, b'x'); import time; time.sleep(600)",
+        ],
         stdout=subprocess.PIPE,
     )
     assert inner.stdout is not None

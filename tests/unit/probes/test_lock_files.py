@@ -14,6 +14,7 @@ import pytest
 from hangdoc.model.lock_file import LockFile, LockFiles
 from hangdoc.model.reading import Known
 from hangdoc_probes import lock_files
+from tests.conftest import NOT_TO_BE_HAD
 from tests.unit.probes.targets import Target, known, missing, process_of, running, take
 
 BATON = '''
@@ -143,11 +144,13 @@ def test_a_baton_that_nobody_holds(library: Path, tmp_path: Path) -> None:
 
 def test_the_holder_of_a_baton(library: Path, tmp_path: Path) -> None:
     """Whoever made the lock file and is still there is its holder, with its CPU time so far."""
-    take_it = f"from torch.utils.file_baton import FileBaton; FileBaton({str(tmp_path / 'lock')!r}).try_acquire()"
-    take_it = take_it.replace("; ", "; held = ", 1).replace(".try_acquire()", "; held.try_acquire()")
-    with running(HOLDER.format(library=str(library), take=take_it)) as holder:
-        with waiting_for_baton(library, tmp_path) as target:
-            seen = polled(target)
+    baton = f"FileBaton({str(tmp_path / 'lock')!r})"
+    take_it = f"from torch.utils.file_baton import FileBaton; held = {baton}; held.try_acquire()"
+    with (
+        running(HOLDER.format(library=str(library), take=take_it)) as holder,
+        waiting_for_baton(library, tmp_path) as target,
+    ):
+        seen = polled(target)
     assert isinstance(seen.holders, Known)
     assert [(end.process.pid, end.member) for end in seen.holders.value] == [(holder.pid, False)]
     assert all(end.tree_ticks is not None for end in seen.holders.value)
@@ -159,9 +162,11 @@ def test_file_locks(library: Path, tmp_path: Path, kind: str, acquire: str) -> N
     """A filelock that is polled for is told with its kind and its holder, whichever version of filelock it is."""
     path = str(tmp_path / "model.lock")
     take_it = f"from filelock import _api; held = _api.{kind}({path!r}); held.acquire(None)"
-    with running(HOLDER.format(library=str(library), take=take_it)) as holder:
-        with running(ONCE + acquire.format(library=str(library), kind=kind, path=path)) as target:
-            seen = polled(target)
+    with (
+        running(HOLDER.format(library=str(library), take=take_it)) as holder,
+        running(ONCE + acquire.format(library=str(library), kind=kind, path=path)) as target,
+    ):
+        seen = polled(target)
     assert (seen.kind, seen.path) == ("existence" if kind == "SoftFileLock" else "flock", path)
     assert isinstance(seen.holders, Known)
     assert [end.process.pid for end in seen.holders.value] == [holder.pid]
@@ -175,12 +180,37 @@ def test_a_soft_lock_outlives_its_maker(library: Path, tmp_path: Path) -> None:
         assert polled(target).holders == Known(())
 
 
+@pytest.mark.needs("unshare")
+def test_a_holder_that_knows_the_directory_by_another_name(library: Path, tmp_path: Path) -> None:
+    """Somebody in a container who has the lock file open under another path holds it all the same."""
+    cache, there = tmp_path / "cache", tmp_path / "there"
+    cache.mkdir()
+    there.mkdir()
+    inside = ("unshare", "--mount", "sh", "-c", f'mount --bind {cache} {there} && exec "$@"', "sh")
+    if subprocess.run([*inside, "true"], check=False, capture_output=True).returncode:
+        pytest.skip(f"{NOT_TO_BE_HAD}the right to mount")
+    baton = f"FileBaton({str(there / 'lock')!r})"
+    take_it = f"from torch.utils.file_baton import FileBaton; held = {baton}; held.try_acquire()"
+    with (
+        running(HOLDER.format(library=str(library), take=take_it), *inside) as holder,
+        waiting_for_baton(library, cache) as target,
+    ):
+        seen = polled(target)
+    assert isinstance(seen.holders, Known)
+    assert [end.process.pid for end in seen.holders.value] == [holder.pid]
+
+
 def test_who_asks_for_none() -> None:
     """A process that waits for something else asks for no lock file, and one without Python neither."""
     with running('say("ready"); sys.stdin.read()') as target:
         assert look(target) == LockFiles(files=())
-    child = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+    child = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert child.stdin is not None
+    assert child.stdout is not None
     try:
+        child.stdin.write(b"there?\n")
+        child.stdin.flush()
+        child.stdout.readline()  # before its exec is over it has no program to look into
         (sample,) = take(lock_files.PROBE, process_of(child.pid))
         assert known(sample, LockFiles) == LockFiles(files=())
     finally:

@@ -13,9 +13,10 @@ import pytest
 
 from hangdoc.model.process import Launch, Process
 from hangdoc.model.reading import Known
-from hangdoc.model.surroundings import Surroundings
+from hangdoc.model.surroundings import Room, Surroundings
 from hangdoc.sampling.probe import Context
 from hangdoc_probes import surroundings
+from tests.conftest import NOT_TO_BE_HAD
 from tests.unit.probes.targets import known, process_of, round_of, running
 
 WAITS = 'say("ready"); sys.stdin.read()'
@@ -97,3 +98,14 @@ def test_only_in_thorough_rounds() -> None:
     process = process_of(os.getpid())
     context = Context(launch=Launch(root=process.key, engine="generic"), intern=lambda _: 0)
     assert list(surroundings.PROBE.open(context).take(round_of(process, thorough=False))) == []
+
+
+@pytest.mark.needs("unshare")
+def test_shared_memory_of_a_container() -> None:
+    """A launcher in a container of its own has its own /dev/shm: small, and full."""
+    mount = "mount -t tmpfs -o size=64k none /dev/shm && dd if=/dev/zero of=/dev/shm/f bs=64k count=1 2>/dev/null"
+    inside = ("unshare", "--mount", "sh", "-c", f'{mount} && exec "$@"', "sh")
+    if subprocess.run([*inside, "true"], check=False, capture_output=True).returncode:
+        pytest.skip(f"{NOT_TO_BE_HAD}the right to mount")
+    with running(WAITS, *inside) as target:
+        assert look(target.process).shared_memory == Known(Room(65536, 0))
