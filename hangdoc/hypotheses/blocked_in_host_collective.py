@@ -42,7 +42,7 @@ def _peers_wait_in_collective(case: Case) -> Outcome:
     return Present(f"{_names(peers)} waits in a collective: {_place(peers[0])}")
 
 
-def _stands_still(case: Case) -> Outcome:
+def stands_still(case: Case) -> Outcome:
     """The rank outside does not move at all; one that wakes now and then may be on its way."""
     done = activity(case.patient)
     if isinstance(done, Missing):
@@ -57,7 +57,7 @@ LONG_SLEEP_S = 120.0
 """A sleep of which more is left is no back-off: those last seconds, up to a minute. Arbitrary above that."""
 
 
-def _will_not_come_by_itself(case: Case) -> Outcome:
+def will_not_come_by_itself(case: Case) -> Outcome:
     """Every working thread of the rank outside waits for a lock of its own process, or sleeps for minutes more.
 
     A rank that waits for a disk, a peer, a child or the end of a short sleep may only be slow.
@@ -116,8 +116,8 @@ HYPOTHESIS = Hypothesis(
         signs.main_thread(
             lambda main: not main.ever_does("collective", "rendezvous"), "is outside any collective", "is in one too"
         ),
-        _stands_still,
-        signs.positive_or_patience(_will_not_come_by_itself),
+        stands_still,
+        signs.positive_or_patience(will_not_come_by_itself),
         signs.nothing_progresses,
         signs.readings_are_steady,
     ),

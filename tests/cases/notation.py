@@ -70,7 +70,9 @@ PROCESS_KEYS = THREAD_KEYS | {
     "gil_holder", "hidden", "unread",
 }  # fmt: skip
 WAIT_KEYS = frozenset({"through", "to", "detail", "weak", "tid", "ticks", "inherited"})
-GPU_KEYS = frozenset({"index", "name", "used", "total", "util", "power", "power_limit", "processes"})
+GPU_KEYS = frozenset(
+    {"index", "name", "used", "total", "util", "power", "power_limit", "clock", "clock_most", "processes"}
+)
 LOG_KEYS = frozenset({"path", "before", "after", "silent"})
 
 
@@ -354,7 +356,7 @@ def _gpu(one: Mapping[str, Any], number: int) -> Gpu:
         return Known(at(one[name], number)) if name in one else UNASKED
 
     uses = one.get("processes")
-    held = None if uses is None else tuple(GpuProcess(use["pid"], Known(use["used"])) for use in uses)
+    held = None if uses is None else tuple(_gpu_process(use) for use in uses)
     return Gpu(
         index=one.get("index", 0),
         name=one.get("name", "NVIDIA H100 80GB HBM3"),
@@ -364,7 +366,13 @@ def _gpu(one: Mapping[str, Any], number: int) -> Gpu:
         power_w=read("power"),
         power_limit_w=read("power_limit"),
         processes=UNASKED if held is None else Known(held),
+        sm_clock_mhz=read("clock"),
+        sm_clock_most_mhz=read("clock_most"),
     )
+
+
+def _gpu_process(use: Mapping[str, Any]) -> GpuProcess:
+    return GpuProcess(use["pid"], Known(use["used"]), Known(use["util"]) if "util" in use else UNASKED)
 
 
 def _text(lines: list[str] | tuple[str, ...]) -> bytes:
