@@ -8,6 +8,7 @@ from hangdoc.features.features import Member
 from hangdoc.features.frames import is_file
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._waits import nobody_left_to_release, worker_threads
+from hangdoc.hypotheses.exception_behind_collective import capture_was_left_early
 from hangdoc.model.diagnosis import Culprit, Wait, WaitEnd
 from hangdoc.model.reading import Known, Missing
 
@@ -122,7 +123,7 @@ HYPOTHESIS = Hypothesis(
         signs.readings_are_steady,
     ),
     supporting=(_peers_wait_in_collective, nobody_left_to_release, signs.log_is_silent_too_long),
-    excluding=(signs.nobody_died,),
+    excluding=(capture_was_left_early, signs.nobody_died),
     headline=lambda case: (
         f"{_names(_waiters(case))} waits in a collective for {signs.name_of(case.patient.process)}, which never came."
     ),

@@ -51,6 +51,16 @@ def _leavers(case: Case) -> tuple[Member, ...]:
     )
 
 
+def capture_was_left_early(case: Case) -> Outcome:
+    """Excluding: ranks have left a capture in which nothing was captured, which explains who is where."""
+    for member in case.features.movers:
+        if isinstance(member.main, Missing):
+            return Unread.of(member.main, f"stack of {signs.name_of(member.process)}")
+    if not _leavers(case):
+        return Absent("no rank is on its way out of a capture")
+    return _left_the_capture_early(case)
+
+
 def _some_left_and_some_did_not(case: Case) -> Outcome:
     """Some ranks are in the collective that ends the capture, and others are not, or a rank is dead."""
     if signs.the_dead(case.features):

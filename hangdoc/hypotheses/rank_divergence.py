@@ -6,6 +6,7 @@ from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.hypotheses import _divergence as divergence
 from hangdoc.hypotheses import _ranks as ranks
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses.exception_behind_collective import capture_was_left_early
 
 
 def _is_in_hicache(case: Case) -> Outcome:
@@ -38,7 +39,7 @@ HYPOTHESIS = Hypothesis(
         signs.readings_are_steady,
     ),
     supporting=(divergence.nobody_else_can_come, divergence.all_wait_in_collectives, signs.log_is_silent_too_long),
-    excluding=(_is_in_hicache, signs.nobody_died),
+    excluding=(_is_in_hicache, capture_was_left_early, signs.nobody_died),
     headline=_headline,
     culprits=divergence.culprits,
     waits=divergence.waits,
