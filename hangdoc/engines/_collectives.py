@@ -24,7 +24,8 @@ LOG_LINES = (
         re.compile(r"NCCL INFO .*\brank (?P<rank>\d+) nranks (?P<ranks>\d+) .*Init COMPLETE"),
         "NCCL rank {rank} of {ranks} init complete",
     ),
-    # torch since 1.7, again and again while it waits; newer ones put no blank before "rank". A progress line: said again, it says nothing new.
+    # torch since 1.7, again and again while it waits; newer ones put no blank before "rank". Of kind progress, because
+    # a line that is said again says nothing new.
     LogLine(
         "store-barrier",
         "progress",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from hangdoc.features.index import Index, Window
@@ -107,7 +108,7 @@ def gpu_histories(index: Index, window: Window, interval_s: float) -> Reading[tu
     if not readings:
         return index.missing("gpu", None, window)
     times = [window.start_ns, *(at_ns for at_ns, _ in readings), window.end_ns]
-    if any(after - before > MOST_APART * interval_s * 1e9 for before, after in zip(times, times[1:], strict=False)):
+    if any(after - before > MOST_APART * interval_s * 1e9 for before, after in pairwise(times)):
         return Missing("gpu", "not-taken", "the GPUs were not read in every round")
     numbers = {tuple(gpu.index for gpu in gpus.devices) for _, gpus in readings}
     if len(numbers) > 1:

@@ -10,7 +10,6 @@ from hangdoc.features.features import Features, Member
 from hangdoc.features.frames import bare_name, is_file
 from hangdoc.features.ranks import COLLECTIVES, Comparison, StackClass, comparison_of, motion_of
 from hangdoc.hypotheses import _signs as signs
-from hangdoc.hypotheses.blocked_in_rendezvous import absent_nodes
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Missing
@@ -108,19 +107,34 @@ def several_ranks(case: Case) -> Outcome:
     return Present(f"{count} ranks run here") if count > 1 else Absent("there is no other rank")
 
 
+def nodes_of(features: Features) -> int | None:
+    """Return over how many nodes the launch is spread; None when its options do not say so plainly (torchrun's "1:4").
+
+    >>> from types import SimpleNamespace as Made
+    >>> [nodes_of(Made(launch=Made(settings={"nnodes": text}))) for text in ("2", "1:1", "1:4", "many")]
+    [2, 1, None, None]
+    """
+    least, _, most = features.launch.settings.get("nnodes", "1").partition(":")
+    return int(least) if least.isdigit() and most in {"", least} else None
+
+
 def one_node(case: Case) -> Outcome:
     """The launch was told of no node but this one."""
-    absent = absent_nodes(case.features)
-    if absent:
-        return Absent(f"the launch is spread over {len(absent) + 1} nodes: what the others do is not seen from here")
+    nodes = nodes_of(case.features)
+    if nodes is None:
+        return Unread("over how many nodes the launch is spread")
+    if nodes > 1:
+        return Absent(f"the launch is spread over {nodes} nodes: what the others do is not seen from here")
     return Present("all ranks of the launch are on this node")
 
 
 def several_nodes(case: Case) -> Outcome:
     """The launch was told of more nodes than this one."""
-    absent = absent_nodes(case.features)
-    if absent:
-        return Present(f"the launch is spread over {len(absent) + 1} nodes")
+    nodes = nodes_of(case.features)
+    if nodes is None:
+        return Unread("over how many nodes the launch is spread")
+    if nodes > 1:
+        return Present(f"the launch is spread over {nodes} nodes")
     return Absent("all ranks of the launch are on this node")
 
 

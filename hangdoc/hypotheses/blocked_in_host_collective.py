@@ -9,6 +9,7 @@ from hangdoc.features.frames import is_file
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._http import requests_stand
 from hangdoc.hypotheses._waits import nobody_left_to_release, worker_threads
+from hangdoc.hypotheses.exception_behind_collective import capture_was_left_early
 from hangdoc.model.diagnosis import Culprit, Wait, WaitEnd
 from hangdoc.model.reading import Known, Missing
 
@@ -43,7 +44,7 @@ def _peers_wait_in_collective(case: Case) -> Outcome:
     return Present(f"{_names(peers)} waits in a collective: {_place(peers[0])}")
 
 
-def _stands_still(case: Case) -> Outcome:
+def stands_still(case: Case) -> Outcome:
     """The rank outside does not move at all; one that wakes now and then may be on its way."""
     done = activity(case.patient)
     if isinstance(done, Missing):
@@ -58,7 +59,7 @@ LONG_SLEEP_S = 120.0
 """A sleep of which more is left is no back-off: those last seconds, up to a minute. Arbitrary above that."""
 
 
-def _will_not_come_by_itself(case: Case) -> Outcome:
+def will_not_come_by_itself(case: Case) -> Outcome:
     """Every working thread of the rank outside waits for a lock of its own process, or sleeps for minutes more.
 
     A rank that waits for a disk, a peer, a child or the end of a short sleep may only be slow.
@@ -117,13 +118,13 @@ HYPOTHESIS = Hypothesis(
         signs.main_thread(
             lambda main: not main.ever_does("collective", "rendezvous"), "is outside any collective", "is in one too"
         ),
-        _stands_still,
-        signs.positive_or_patience(_will_not_come_by_itself),
+        stands_still,
+        signs.positive_or_patience(will_not_come_by_itself),
         signs.nothing_progresses,
         signs.readings_are_steady,
     ),
     supporting=(_peers_wait_in_collective, nobody_left_to_release, signs.log_is_silent_too_long, requests_stand),
-    excluding=(signs.nobody_died,),
+    excluding=(capture_was_left_early, signs.nobody_died),
     headline=lambda case: (
         f"{_names(_waiters(case))} waits in a collective for {signs.name_of(case.patient.process)}, which never came."
     ),

@@ -129,7 +129,7 @@ def gpu(index: int, device: dict[str, Any]) -> Gpu:
         power_w=reading(device["power"], lambda milliwatts: milliwatts / 1000),
         power_limit_w=reading(device["limit"], lambda milliwatts: milliwatts / 1000),
         processes=reading(
-            device["processes"], lambda found: tuple(_process(*entry, device["uses"]) for entry in found)
+            device["processes"], lambda found: tuple(_process(pid, used, device["uses"]) for pid, used in found)
         ),
         sm_clock_mhz=reading(device["clock"], int),
         sm_clock_most_mhz=reading(device["clock_most"], int),

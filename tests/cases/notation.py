@@ -57,7 +57,9 @@ LOCK_FILE_KEYS = frozenset({"tid", "path", "kind", "holders", "ticks", "elsewher
 AROUND_KEYS = frozenset({"shared_memory", "listeners", "proxied", "orphans"})
 ROOM = [64 << 30, 63 << 30]
 """Total and free bytes of /dev/shm where a case does not say."""
-GPU_KEYS = frozenset({"index", "name", "used", "total", "util", "power", "power_limit", "processes"})
+GPU_KEYS = frozenset(
+    {"index", "name", "used", "total", "util", "power", "power_limit", "clock", "clock_most", "processes"}
+)
 LOG_KEYS = frozenset({"path", "before", "after", "silent"})
 
 
@@ -332,7 +334,7 @@ def _gpu(one: Mapping[str, Any], number: int) -> Gpu:
         return Known(at(one[name], number)) if name in one else UNASKED
 
     uses = one.get("processes")
-    held = None if uses is None else tuple(GpuProcess(use["pid"], Known(use["used"])) for use in uses)
+    held = None if uses is None else tuple(_gpu_process(use) for use in uses)
     return Gpu(
         index=one.get("index", 0),
         name=one.get("name", "NVIDIA H100 80GB HBM3"),
@@ -342,7 +344,13 @@ def _gpu(one: Mapping[str, Any], number: int) -> Gpu:
         power_w=read("power"),
         power_limit_w=read("power_limit"),
         processes=UNASKED if held is None else Known(held),
+        sm_clock_mhz=read("clock"),
+        sm_clock_most_mhz=read("clock_most"),
     )
+
+
+def _gpu_process(use: Mapping[str, Any]) -> GpuProcess:
+    return GpuProcess(use["pid"], Known(use["used"]), Known(use["util"]) if "util" in use else UNASKED)
 
 
 def _text(lines: list[str] | tuple[str, ...]) -> bytes:
