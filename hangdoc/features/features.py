@@ -15,6 +15,7 @@ from hangdoc.features.locks import TimedLocks, recent_locks
 from hangdoc.features.motion import Flow, Motion, flow, motion
 from hangdoc.features.outputs import LogState, OutputFile, descriptors, log_state, opened_gpu, outputs
 from hangdoc.features.phases import launch_phase, member_phase
+from hangdoc.model.ending import Ended
 from hangdoc.model.engine import Engine
 from hangdoc.model.fd import OpenFile
 from hangdoc.model.gpu import Gpus
@@ -77,6 +78,7 @@ class Departure:
 
     process: Process
     died_at: int
+    how: Reading[Ended]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +106,11 @@ class Features:
     standing_s: Reading[float]
     patience_set: Mapping[Stage, float]
     http: Reading[HttpState | None]
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nobody is alive any more: every member has left, or is a zombie."""
+        return self.members.keys() <= {death.process.key for death in self.zombies}
 
     @property
     def movers(self) -> tuple[Member, ...]:
@@ -151,9 +158,9 @@ def features(
         launch=launch,
         window=window,
         members=members,
-        departed=_departed(trace, window, zombies),
+        departed=_departed(trace, index, window, zombies),
         zombies=tuple(
-            Departure(process, zombies[process.key])
+            Departure(process, zombies[process.key], _how(index, process.key, window))
             for process in sorted(last.processes, key=lambda process: process.key)
             if process.key in zombies
         ),
@@ -174,6 +181,8 @@ def _with_phase(shell: Features) -> Features:
     movers = {member.key for member in shell.movers}
     asks_warmup = any(_asks_warmup(member) for member in shell.members.values())
     phase = launch_phase([member.phase for member in shell.movers], shell.log, asks_warmup=asks_warmup)
+    if shell.has_ended:
+        phase = "shutdown"
     follows = {"unknown", "ready", "serving"} if phase == "warmup" else {"unknown"}
     members = {
         key: replace(member, phase=phase) if key in movers and member.phase in follows else member
@@ -205,14 +214,21 @@ def _member(index: Index, trace: Trace, process: Process, engine: Engine, window
     )
 
 
-def _departed(trace: Trace, window: Window, zombies: dict[ProcessKey, int]) -> tuple[Departure, ...]:
+def _departed(trace: Trace, index: Index, window: Window, zombies: dict[ProcessKey, int]) -> tuple[Departure, ...]:
     last = {process.key for process in trace.snapshots[window.last].processes}
     seen: dict[ProcessKey, Departure] = {}
     for position in range(window.last):
         for process in trace.snapshots[position].processes:
             if process.key not in last:
-                seen[process.key] = Departure(process, zombies.get(process.key, position + 1))
+                died_at = zombies.get(process.key, position + 1)
+                seen[process.key] = Departure(process, died_at, _how(index, process.key, window))
     return tuple(seen[key] for key in sorted(seen))
+
+
+def _how(index: Index, process: ProcessKey, window: Window) -> Reading[Ended]:
+    until_now = Window(0, window.last, 0, window.end_ns)
+    readings = index.known("exits", process, Ended, until_now)
+    return Known(readings[-1][1]) if readings else index.missing("exits", process, until_now)
 
 
 def _zombies(trace: Trace) -> dict[ProcessKey, int]:

@@ -6,6 +6,7 @@ from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import activity, waiting
 from hangdoc.features.features import Member, is_tracker
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses._ending import orderly_end
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Known, Missing
 
@@ -83,7 +84,9 @@ def _in_log(case: Case) -> Outcome:
 
 
 def _ended_in_order(case: Case) -> Outcome:
-    """Excluding: the log says that the server was shutting down before anything ended."""
+    """Excluding: the log says that the server was shutting down before anything ended, or everybody left in order."""
+    if case.features.has_ended and not isinstance(ended := orderly_end(case.features), Absent):
+        return ended
     log = case.features.log
     if isinstance(log, Missing):
         return Absent("no shutdown was announced that could be read")

@@ -7,6 +7,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from hangdoc.model.buffer import Buffers
+from hangdoc.model.ending import Ended
 from hangdoc.model.fd import OpenFiles
 from hangdoc.model.gpu import Gpus
 from hangdoc.model.http import Http
@@ -26,7 +27,7 @@ class Plain(Struct, frozen=True, tag="plain"):
 
 
 Payload: TypeAlias = (
-    CpuUse | Progress | OpenFiles | Waits | Stacks | Gpus | LogTail | Locks | Links | Buffers | Http | Plain
+    CpuUse | Progress | OpenFiles | Waits | Stacks | Gpus | LogTail | Locks | Links | Buffers | Http | Ended | Plain
 )
 
 

@@ -103,10 +103,11 @@ class Observer:
         at_ns, wall_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME), time.time_ns()
         now = Round(index, at_ns, processes, self._thorough(index))
         samples: list[Sample] = []
-        if processes:
-            # Dumps begin after the cheap readings, which they would delay on a small machine.
-            for foreground in self._foreground:
+        # Dumps begin after the cheap readings, which they would delay on a small machine.
+        for foreground in self._foreground:
+            if processes or foreground.after_end:
                 samples += foreground.take(now)
+        if processes:
             for background in self._background:
                 samples += background.take(now)
         return Snapshot(index=index, at_ns=at_ns, wall_ns=wall_ns, processes=processes, samples=tuple(samples))

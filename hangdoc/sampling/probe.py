@@ -72,7 +72,7 @@ class Probe:
     samples join the round in which they arrive; deadline_s: an own limit for one take, after which the round goes on
     with Missing(timeout); budget_ratio: share of one core it may use on average, beyond which rounds are left out;
     allowance_s: CPU time it may use ahead of that, so that a first observation is complete.
-    host: its samples are of the host, not of one process each.
+    host: its samples are of the host, not of one process each; after_end: taken in the round that finds nobody, too.
     check: what can be read here, for `hangdoc probes`: Known(sentence) or Missing with a remedy.
     """
 
@@ -86,4 +86,5 @@ class Probe:
     budget_ratio: float = 0.02
     allowance_s: float = 1.0
     host: bool = False
+    after_end: bool = False
     reads: tuple[str, ...] = field(default=())

@@ -21,6 +21,7 @@ class ForegroundSlot:
     """
 
     def __init__(self, probe: Probe, context: Context) -> None:
+        self.after_end = probe.after_end
         self._probe = probe
         self._context = context
         self._taker = Taker(probe, context)
@@ -42,7 +43,7 @@ class ForegroundSlot:
             for key in self._taker.subjects(now)
             if key in held
         ]
-        if len(left_out) == len(self._taker.subjects(now)):
+        if left_out and len(left_out) == len(self._taker.subjects(now)):
             return left_out
         return left_out + self._take(Round(now.index, now.at_ns, free, now.thorough))
 
