@@ -33,13 +33,14 @@ class Round:
     """One tick of the clock.
 
     thorough: read everything (the first and every later "deep" round, and the last one of an observation);
-    otherwise only what is cheap.
+    otherwise only what is cheap. calm: the launch is known to be well, see Pace.
     """
 
     index: int
     at_ns: int
     processes: tuple[Process, ...]
     thorough: bool
+    calm: bool = False
 
 
 class Session(Protocol):
@@ -72,6 +73,7 @@ class Probe:
     samples join the round in which they arrive; deadline_s: an own limit for one take, after which the round goes on
     with Missing(timeout); budget_ratio: share of one core it may use on average, beyond which rounds are left out;
     allowance_s: CPU time it may use ahead of that, so that a first observation is complete.
+    deep: taken seldom while the launch is known to be well;
     host: its samples are of the host, not of one process each; after_end: taken in the round that finds nobody, too.
     check: what can be read here, for `hangdoc probes`: Known(sentence) or Missing with a remedy.
     """
@@ -87,4 +89,5 @@ class Probe:
     allowance_s: float = 1.0
     host: bool = False
     after_end: bool = False
+    deep: bool = False
     reads: tuple[str, ...] = field(default=())
