@@ -22,6 +22,7 @@ from hangdoc.model.gpu import Gpus
 from hangdoc.model.link import Links
 from hangdoc.model.log import Phase
 from hangdoc.model.patience import Stage
+from hangdoc.model.places import Places
 from hangdoc.model.process import Launch, Process, ProcessKey
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.model.thread import CpuUse, ThreadWait, Waits
@@ -33,7 +34,7 @@ class Member:
     """One process of the launch over the window.
 
     waits: of every round, oldest first; links: the last two thorough readings, oldest first; locks: every reading so
-    far, oldest first, none in a trace that is older than the probe.
+    far, oldest first, none in a trace that is older than the probe; places: of its running threads.
     """
 
     process: Process
@@ -46,6 +47,7 @@ class Member:
     files: Reading[tuple[OpenFile, ...]]
     has_gpu: Reading[bool]
     phase: Phase
+    places: tuple[Places, ...] = ()
 
     @property
     def key(self) -> ProcessKey:
@@ -211,6 +213,7 @@ def _member(index: Index, trace: Trace, process: Process, engine: Engine, window
         files=descriptors(index, process.key, window),
         has_gpu=opened_gpu(index, process.key, window),
         phase=member_phase(stacks, process.key.pid),
+        places=tuple(reading for _, reading in index.known("places", process.key, Places, window)),
     )
 
 

@@ -14,6 +14,7 @@ from hangdoc.model.http import Http
 from hangdoc.model.link import Links
 from hangdoc.model.locks import Locks
 from hangdoc.model.log import LogTail
+from hangdoc.model.places import Places
 from hangdoc.model.process import Process, ProcessKey
 from hangdoc.model.reading import Known, Missing
 from hangdoc.model.stack import Stacks
@@ -27,7 +28,20 @@ class Plain(Struct, frozen=True, tag="plain"):
 
 
 Payload: TypeAlias = (
-    CpuUse | Progress | OpenFiles | Waits | Stacks | Gpus | LogTail | Locks | Links | Buffers | Http | Ended | Plain
+    CpuUse
+    | Progress
+    | OpenFiles
+    | Waits
+    | Stacks
+    | Gpus
+    | LogTail
+    | Locks
+    | Links
+    | Buffers
+    | Http
+    | Ended
+    | Places
+    | Plain
 )
 
 
