@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -31,7 +32,7 @@ from hangdoc.sampling.probe import Probe, Round
 PROCESSES, THREADS = 10, 200
 AWAKE_EVERY = 20
 """One thread in twenty polls ten times a second, as the helper threads of a server do; the others sleep."""
-SPIN = "spin\n"
+SPIN, SERVE = "spin\n", "serve\n"
 CHEAP = ("cpu", "progress", "fds", "futex")
 
 
@@ -57,8 +58,17 @@ def target(threads: int) -> None:
         work = poll if number % AWAKE_EVERY == 0 else awake.wait
         threading.Thread(target=work, daemon=True).start()
     print("ready", flush=True)
-    if sys.stdin.readline() == SPIN:
+    order = sys.stdin.readline()
+    if order == SERVE:
+        event_loop_normal()
+    if order == SPIN:
         loop_for_ever()
+
+
+def event_loop_normal() -> None:
+    """Be well: poll for requests as SGLang's scheduler does, under its name."""
+    while True:
+        time.sleep(0.005)
 
 
 def loop_for_ever() -> None:
@@ -82,17 +92,17 @@ def start_rank(number: int) -> subprocess.Popen[str]:
 
 
 def launcher() -> None:
-    """Be the launch: start the targets, make the first one ill when told so, end them with the input."""
+    """Be the launch: start the targets, have the first one spin or all of them serve, end them with the input."""
     children = [start_rank(number) for number in range(PROCESSES)]
     for child in children:
         assert child.stdout is not None
         child.stdout.readline()
     print(*(child.pid for child in children), flush=True)
-    first = children[0].stdin
-    assert first is not None
     for order in sys.stdin:
-        first.write(order)
-        first.flush()
+        for child in children[:1] if order == SPIN else children:
+            assert child.stdin is not None
+            child.stdin.write(order)
+            child.stdin.flush()
     for child in children:
         child.kill()
 
@@ -212,8 +222,9 @@ def own_share(processes: tuple[Process, ...], seconds: int) -> None:
     """Print what following the target costs: the cheap probes at 1 Hz, then a whole first observation."""
     cheap = [probe for probe in discovery.probes() if probe.name in CHEAP]
     for names, probes, rounds in (("+".join(CHEAP), cheap, seconds), ("all probes, first 5 s", discovery.probes(), 6)):
-        thorough = (lambda _: False) if probes is cheap else (lambda index: index % 5 == 0)
-        with Observer(context(*processes), probes, lambda: processes, thorough=thorough) as observer:
+        with Observer(context(*processes), probes, lambda: processes) as observer:
+            if probes is cheap:
+                observer.pace.calm_down()
             for snapshot in observer.rounds():
                 if snapshot.index == 0 and probes is cheap:
                     observer.restart_meter()
@@ -225,6 +236,28 @@ def own_share(processes: tuple[Process, ...], seconds: int) -> None:
             f"own CPU at 1 Hz, {names}: {used.own_cpu_s / used.wall_s:.2%} of a core"
             f" and {used.children_cpu_s / used.wall_s:.2%} in programs it ran"
         )
+
+
+def follow(healthy: subprocess.Popen[str], seconds: int) -> None:
+    """Print what following a launch costs that is well: all of it, the programs that hangdoc runs included."""
+    assert healthy.stdin is not None
+    healthy.stdin.write(SERVE)
+    healthy.stdin.flush()
+    command = [str(Path(sys.executable).with_name("hangdoc")), "watch", str(healthy.pid), "--json", "--until", "hang"]
+    for least, most in ((40, 40), (40 + seconds, seconds)):
+        before, begun_s = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+        done = subprocess.run([*command, "--timeout", str(least)], capture_output=True, text=True, check=False)
+        after, wall_s = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic() - begun_s
+        spent_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        verdicts = [json.loads(line)["verdict"] for line in done.stdout.splitlines()]
+        if least == most:
+            start_s, start_wall_s = spent_s, wall_s
+    share = (spent_s - start_s) / (wall_s - start_wall_s)
+    print(
+        f"hangdoc watch PID of a launch that is well: {start_s / start_wall_s:.2%} of a core in the first 40 s,"
+        f" then {share:.2%}"
+    )
+    print(f"  it said: {', '.join(verdicts)}")
 
 
 def watch_once(patient: subprocess.Popen[str]) -> None:
@@ -250,12 +283,17 @@ def main() -> None:
     options.add_argument("--launcher", action="store_true", help=argparse.SUPPRESS)
     options.add_argument("--rounds", type=int, default=9, help="sweeps of each method (default 9)")
     options.add_argument("--seconds", type=int, default=20, help="length of the 1 Hz measurement (default 20)")
+    options.add_argument("--follow", type=int, default=0, help="only follow a launch that is well, so many seconds")
     given = options.parse_args()
     if given.target:
         target(given.target)
         return
     if given.launcher:
         launcher()
+        return
+    if given.follow:
+        with launch() as (started, _):
+            follow(started, given.follow)
         return
     with launch() as (started, processes):
         print(f"target: {PROCESSES} processes x {THREADS} threads; medians of {given.rounds} sweeps, taken in turn")

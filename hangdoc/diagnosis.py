@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from hangdoc import discovery
@@ -106,11 +107,14 @@ def _wait(edge: Edge) -> Wait:
     )
 
 
-def settled(trace: Trace) -> bool:
-    """Tell whether an observation may end: the last slices give a verdict, or no longer look can."""
+def settled(trace: Trace, diagnosing: Callable[[Trace], Diagnosis] = diagnose) -> bool:
+    """Tell whether an observation may end: the last slices give a verdict, or no longer look can.
+
+    diagnosing: returns the diagnosis of the trace, which somebody may have made already.
+    """
     if len(trace.snapshots) <= EQUAL_SLICES:
         return False
-    diagnosis = diagnose(trace)
+    diagnosis = diagnosing(trace)
     return diagnosis.verdict != "undetermined" or _stays_blind(trace, diagnosis)
 
 

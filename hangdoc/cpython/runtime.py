@@ -40,11 +40,15 @@ class Runtime:
 
 @dataclass(frozen=True)
 class PythonThread:
-    """A thread with a PyThreadState. tid: in the target's own numbers; ident: pthread_self(); frame: 0 when none."""
+    """A thread with a PyThreadState. tid: in the target's own numbers; ident: pthread_self(); frame: 0 when none.
+
+    state: address of its PyThreadState.
+    """
 
     tid: int
     ident: int
     frame: int
+    state: int = 0
 
 
 def find_interpreter(image: Image, auxiliary: bytes, executable: str) -> Interpreter | None:
@@ -106,14 +110,14 @@ def python_threads(image: Image, runtime: Runtime, crew: Crew) -> tuple[PythonTh
     states = [
         state for interpreter in _interpreters(image, runtime) for state in _states(image, interpreter + layout.threads)
     ]
-    threads = [_numbers(image, state, layout, crew) for state in states]
-    frames = [state[layout.to_frame[0] // 8] for state in states]
+    threads = [_numbers(image, state, layout, crew) for _, state in states]
+    frames = [state[layout.to_frame[0] // 8] for _, state in states]
     for offset in layout.to_frame[1:]:
         read = image.read_many([(address + offset, 8) for address in frames])
         frames = [int.from_bytes(data or b"", "little") for data in read]
     return tuple(
-        PythonThread(tid, ident, frame)
-        for (tid, ident), frame in zip(threads, frames, strict=True)
+        PythonThread(tid, ident, frame, address)
+        for (tid, ident), frame, (address, _) in zip(threads, frames, states, strict=True)
         if tid is not None and tid in crew.tids
     )
 
@@ -133,15 +137,15 @@ def _interpreters(image: Image, runtime: Runtime) -> Iterator[int]:
         place = address + runtime.layout.next_interpreter
 
 
-def _states(image: Image, place: int) -> Iterator[tuple[int, ...]]:
-    """Yield the PyThreadStates of a list, in words; it changes meanwhile, so that it may break off or lead back."""
+def _states(image: Image, place: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Yield the PyThreadStates of a list: address and words. It changes meanwhile: it may break off or lead back."""
     seen: set[int] = set()
     try:
         address = u64(image, place)
         while address and address not in seen and len(seen) < MOST_THREADS:
             seen.add(address)
             state = words(image.read(address, STATE_BYTES))
-            yield state
+            yield address, state
             address = state[THREAD_NEXT // 8]
     except UnreadableError:
         return

@@ -16,12 +16,14 @@ from hangdoc.features.locks import TimedLocks, recent_locks
 from hangdoc.features.motion import Flow, Motion, flow, motion
 from hangdoc.features.outputs import LogState, OutputFile, descriptors, log_state, opened_gpu, outputs
 from hangdoc.features.phases import launch_phase, member_phase
+from hangdoc.model.ending import Ended
 from hangdoc.model.engine import Engine
 from hangdoc.model.fd import OpenFile
 from hangdoc.model.gpu import Gpus
 from hangdoc.model.link import Links
 from hangdoc.model.log import Phase
 from hangdoc.model.patience import Stage
+from hangdoc.model.places import Places
 from hangdoc.model.process import Launch, Process, ProcessKey
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.model.surroundings import Surroundings
@@ -34,7 +36,8 @@ class Member:
     """One process of the launch over the window.
 
     waits: of every round, oldest first; links: the last two thorough readings, oldest first; locks: every reading so
-    far, oldest first, none in a trace that is older than the probe; lock_files: polled for in the last two readings.
+    far, oldest first, none in a trace that is older than the probe; lock_files: polled for in the last two readings;
+    places: of its running threads.
     """
 
     process: Process
@@ -48,6 +51,7 @@ class Member:
     files: Reading[tuple[OpenFile, ...]]
     has_gpu: Reading[bool]
     phase: Phase
+    places: tuple[Places, ...] = ()
 
     @property
     def key(self) -> ProcessKey:
@@ -80,6 +84,7 @@ class Departure:
 
     process: Process
     died_at: int
+    how: Reading[Ended]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +114,11 @@ class Features:
     standing_s: Reading[float]
     patience_set: Mapping[Stage, float]
     http: Reading[HttpState | None]
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nobody is alive any more: every member has left, or is a zombie."""
+        return self.members.keys() <= {death.process.key for death in self.zombies}
 
     @property
     def movers(self) -> tuple[Member, ...]:
@@ -158,9 +168,9 @@ def features(
         launch=launch,
         window=window,
         members=members,
-        departed=_departed(trace, window, zombies),
+        departed=_departed(trace, index, window, zombies),
         zombies=tuple(
-            Departure(process, zombies[process.key])
+            Departure(process, zombies[process.key], _how(index, process.key, window))
             for process in sorted(last.processes, key=lambda process: process.key)
             if process.key in zombies
         ),
@@ -183,6 +193,8 @@ def _with_phase(shell: Features) -> Features:
     movers = {member.key for member in shell.movers}
     asks_warmup = any(_asks_warmup(member) for member in shell.members.values())
     phase = launch_phase([member.phase for member in shell.movers], shell.log, asks_warmup=asks_warmup)
+    if shell.has_ended:
+        phase = "shutdown"
     follows = {"unknown", "ready", "serving"} if phase == "warmup" else {"unknown"}
     members = {
         key: replace(member, phase=phase) if key in movers and member.phase in follows else member
@@ -212,17 +224,25 @@ def _member(index: Index, trace: Trace, process: Process, engine: Engine, window
         files=descriptors(index, process.key, window),
         has_gpu=opened_gpu(index, process.key, window),
         phase=member_phase(stacks, process.key.pid),
+        places=tuple(reading for _, reading in index.known("places", process.key, Places, window)),
     )
 
 
-def _departed(trace: Trace, window: Window, zombies: dict[ProcessKey, int]) -> tuple[Departure, ...]:
+def _departed(trace: Trace, index: Index, window: Window, zombies: dict[ProcessKey, int]) -> tuple[Departure, ...]:
     last = {process.key for process in trace.snapshots[window.last].processes}
     seen: dict[ProcessKey, Departure] = {}
     for position in range(window.last):
         for process in trace.snapshots[position].processes:
             if process.key not in last:
-                seen[process.key] = Departure(process, zombies.get(process.key, position + 1))
+                died_at = zombies.get(process.key, position + 1)
+                seen[process.key] = Departure(process, died_at, _how(index, process.key, window))
     return tuple(seen[key] for key in sorted(seen))
+
+
+def _how(index: Index, process: ProcessKey, window: Window) -> Reading[Ended]:
+    until_now = Window(0, window.last, 0, window.end_ns)
+    readings = index.known("exits", process, Ended, until_now)
+    return Known(readings[-1][1]) if readings else index.missing("exits", process, until_now)
 
 
 def _zombies(trace: Trace) -> dict[ProcessKey, int]:

@@ -6,6 +6,7 @@ from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import activity, waiting
 from hangdoc.features.features import Member, is_tracker
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses._ending import orderly_end
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Known, Missing
 
@@ -83,10 +84,12 @@ def _in_log(case: Case) -> Outcome:
 
 
 def _ended_in_order(case: Case) -> Outcome:
-    """Excluding: the log says that the server was shutting down before anything ended.
+    """Excluding: the log says that the server was shutting down before anything ended, or everybody left in order.
 
     A launch without a log file announces nothing there; a log that could not be read may have announced it.
     """
+    if case.features.has_ended and not isinstance(ended := orderly_end(case.features), Absent):
+        return ended
     log = case.features.log
     if isinstance(log, Missing) and (log.reason == "unsupported" or not signs.is_server(case.features)):
         return Absent("no shutdown was announced that could be read")

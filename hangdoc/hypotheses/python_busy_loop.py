@@ -9,6 +9,7 @@ from hangdoc.features.features import Member
 from hangdoc.features.frames import is_file
 from hangdoc.features.loops import Loop
 from hangdoc.features.motion import ThreadMotion
+from hangdoc.features.places import goes_round
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._event_loops import FEWEST_TO_STAY, place_below_event_loop
 from hangdoc.hypotheses._http import requests_stand
@@ -53,9 +54,10 @@ def _burns(case: Case) -> Outcome:
 
 
 def _stays_in_one_function(case: Case) -> Outcome:
-    """Three dumps or more lie in the same function and are not all alike: Python code runs, and never returns.
+    """Three dumps or more lie in the same function, and Python code runs there: it never returns.
 
-    When all are alike, a long native call that holds the interpreter lock looks the same, so that this is unread.
+    It runs when the dumps are not all alike, or when the thread was seen to go back to earlier instructions of one
+    and the same frame; otherwise a long native call that holds the interpreter lock looks the same: unread.
     """
     thread = spinning_thread(case.patient)
     if isinstance(thread, Missing) or thread.value is None:
@@ -68,8 +70,17 @@ def _stays_in_one_function(case: Case) -> Outcome:
         return Unread(f"only {len(seen.views)} stacks of it: {FEWEST_DUMPS} are needed")
     place = signs.place_of(loop.frame)
     if not loop.moves:
-        return Unread(f"{len(seen.views)} stacks all at {place}: a native call under it looks the same")
+        return _goes_round_one_line(case.patient, seen, loop)
     return Present(f"{len(seen.views)} stacks all in {place}, at {_lines(loop)}, called from the same place")
+
+
+def _goes_round_one_line(member: Member, thread: ThreadHistory, loop: Loop) -> Outcome:
+    """Tell a loop of one line from a native call under it: by the instructions that the thread was seen at."""
+    place, count = signs.place_of(loop.frame), len(thread.views)
+    found = goes_round(member.places, thread.tid, loop.frame)
+    if found is None:
+        return Unread(f"{count} stacks all at {place}: a native call under it looks the same")
+    return Present(f"{count} stacks all at {place}, and it went back {found.turns} times in {found.looks} looks at it")
 
 
 def _lines(loop: Loop) -> str:

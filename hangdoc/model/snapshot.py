@@ -7,6 +7,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from hangdoc.model.buffer import Buffers
+from hangdoc.model.ending import Ended
 from hangdoc.model.fd import OpenFiles
 from hangdoc.model.gpu import Gpus
 from hangdoc.model.http import Http
@@ -14,6 +15,7 @@ from hangdoc.model.link import Links
 from hangdoc.model.lock_file import LockFiles
 from hangdoc.model.locks import Locks
 from hangdoc.model.log import LogTail
+from hangdoc.model.places import Places
 from hangdoc.model.process import Process, ProcessKey
 from hangdoc.model.reading import Known, Missing
 from hangdoc.model.stack import Stacks
@@ -41,6 +43,8 @@ Payload: TypeAlias = (
     | Http
     | LockFiles
     | Surroundings
+    | Ended
+    | Places
     | Plain
 )
 

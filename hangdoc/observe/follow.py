@@ -9,15 +9,21 @@ from typing import Literal, TypeAlias
 from hangdoc.errors import ExitCode
 from hangdoc.model.diagnosis import Diagnosis
 from hangdoc.model.snapshot import Snapshot
+from hangdoc.observe.alarm import Alarm
 from hangdoc.observe.attach import Attached
 from hangdoc.observe.look import End, Reasoning, is_gone, require_reading, require_round
 from hangdoc.observe.stop import Stop
 from hangdoc.report.exit_code import exit_code, exit_code_after_end
+from hangdoc.sampling.pace import CALM_EVERY
+from hangdoc.trace.records import Trace
 
 Until: TypeAlias = Literal["ready", "hang", "exit"]
 
 ROUNDS_BETWEEN = 3
 """Rounds from one diagnosis to the next: a verdict rests on three slices, so these are new ones each time."""
+
+CALM_ROUNDS_BETWEEN = CALM_EVERY
+"""The same while the launch is well and the cheap readings say nothing else: from one deep reading to the next."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,10 @@ class View:
 
 
 class Following:
-    """One long observation. A diagnosis that the readings do not agree on is passed over for patience_s at most."""
+    """One long observation. A diagnosis that the readings do not agree on is passed over for patience_s at most.
+
+    While the launch is well, deep readings and diagnoses are rare; the cheap readings of each round call them back.
+    """
 
     def __init__(self, attached: Attached, reasoning: Reasoning, goal: Goal) -> None:
         self._attached = attached
@@ -46,6 +55,9 @@ class Following:
         self._goal = goal
         self._begin_ns = 0
         self._stood_ns = 0
+        self._next = ROUNDS_BETWEEN
+        self._pace = attached.observer.pace
+        self._alarm = Alarm()
 
     def views(self) -> Iterator[View]:
         """Yield a view at each diagnosis that stands, and a last one that says what the end was."""
@@ -71,24 +83,40 @@ class Following:
         timeout_s = self._goal.timeout_s
         if timeout_s is not None and snapshot.at_ns - self._begin_ns >= timeout_s * 1e9:
             return self._last("time")
-        if number == 0 or number % ROUNDS_BETWEEN or not self._stands(snapshot.at_ns):
+        trace = self._attached.tape.trace()
+        if self._pace.calm and self._alarm.rings(trace):
+            self._pace.suspect()
+            self._next = min(self._next, number + ROUNDS_BETWEEN)
+        if number < self._next:
+            return None
+        self._next = number + ROUNDS_BETWEEN
+        if not self._stands(trace, snapshot.at_ns):
+            self._pace.suspect()
             return None
         self._stood_ns = snapshot.at_ns
-        view = View(self._diagnosis(), None)
+        view = View(self._diagnosis(trace), None)
+        self._set_pace(view.diagnosis, trace, number)
         return self._last("settled") if is_reached(self._goal.until, view.diagnosis) else view
 
-    def _stands(self, now_ns: int) -> bool:
+    def _set_pace(self, diagnosis: Diagnosis, trace: Trace, number: int) -> None:
+        if exit_code(diagnosis.verdict, diagnosis.grade) is not ExitCode.OK:
+            self._pace.suspect()
+            return
+        self._pace.calm_down()
+        self._alarm.judged(trace)
+        self._next = number + CALM_ROUNDS_BETWEEN
+
+    def _stands(self, trace: Trace, now_ns: int) -> bool:
         if now_ns - self._stood_ns >= self._goal.patience_s * 1e9:
             return True
-        return self._reasoning.settled(self._attached.tape.trace())
+        return self._reasoning.settled(trace)
 
     def _last(self, end: End) -> View:
         tape = self._attached.tape
         tape.finish(None if end == "gone" else self._attached.observer.finish())
-        return View(self._diagnosis(), end)
+        return View(self._diagnosis(tape.trace()), end)
 
-    def _diagnosis(self) -> Diagnosis:
-        trace = self._attached.tape.trace()
+    def _diagnosis(self, trace: Trace) -> Diagnosis:
         require_reading(trace, self._attached.launch.root.pid)
         return self._reasoning.diagnose(trace)
 

@@ -19,16 +19,24 @@ def lazily(*, as_json: bool) -> Reasoning:
         if not as_json:
             import hangdoc.report.terminal  # noqa: F401
 
-    return Reasoning(_diagnose, _settled, prepare)
+    memory = _Memory()
+    return Reasoning(memory.diagnose, memory.settled, prepare)
 
 
-def _diagnose(trace: Trace) -> Diagnosis:
-    from hangdoc.diagnosis import diagnose
+class _Memory:
+    """The diagnosis of the trace that was asked for last: whether it settles a trace, and what it says, is one work."""
 
-    return diagnose(trace)
+    def __init__(self) -> None:
+        self._last: tuple[Trace, Diagnosis] | None = None
 
+    def diagnose(self, trace: Trace) -> Diagnosis:
+        from hangdoc.diagnosis import diagnose
 
-def _settled(trace: Trace) -> bool:
-    from hangdoc.diagnosis import settled
+        if self._last is None or self._last[0] is not trace:
+            self._last = (trace, diagnose(trace))
+        return self._last[1]
 
-    return settled(trace)
+    def settled(self, trace: Trace) -> bool:
+        from hangdoc.diagnosis import settled
+
+        return settled(trace, self.diagnose)

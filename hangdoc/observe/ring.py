@@ -10,6 +10,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from hangdoc.features.http import KEPT
+from hangdoc.model.ending import Ended
 from hangdoc.model.http import Http
 from hangdoc.model.link import Links
 from hangdoc.model.locks import Locks
@@ -51,7 +52,7 @@ class Ring:
     What leaves the ring lives on in one snapshot before the kept ones: its roster says who was ever a member (so that
     a death is seen for ever), its log readings hold the milestones, it has the last few stack dumps and the last look
     at whom each thread waits for, because these get rare in a long observation, the last answers of the HTTP server,
-    and the totals that nothing moved from since. It has no clocks, so no rate of CPU time spans it.
+    how members ended, and the totals that nothing moved from since. It has no clocks, so no rate of CPU time spans it.
     """
 
     def __init__(self, header: Header, kept_rounds: int = KEPT_ROUNDS) -> None:
@@ -106,7 +107,7 @@ def past(snapshot: Snapshot) -> Snapshot:
     kept = (
         sample
         for sample in snapshot.samples
-        if _has_links(sample) or any(_value(sample, kind) is not None for kind in (LogTail, Stacks, Locks, Http))
+        if _has_links(sample) or any(_value(sample, kind) is not None for kind in (LogTail, Stacks, Locks, Http, Ended))
     )
     return replace(snapshot, samples=tuple(kept))
 
@@ -122,6 +123,7 @@ def fold(before: Snapshot, snapshot: Snapshot) -> Snapshot:
             *_last_stacks(samples, snapshot.at_ns),
             *_last_links(samples),
             *_last_locks(samples),
+            *[sample for sample in samples if _value(sample, Ended) is not None][-MOST_FORMER:],
             *[sample for sample in samples if _value(sample, Http) is not None][-KEPT:],
         ),
     )

@@ -12,7 +12,7 @@ from hangdoc.procfs.numbers import counter, signed, text
 PPID, PROCESS_GROUP, SESSION = 1, 2, 3
 MINOR, CHILD_MINOR, MAJOR, CHILD_MAJOR = 7, 8, 9, 10
 USER, SYSTEM, CHILD_USER, CHILD_SYSTEM = 11, 12, 13, 14
-THREADS, START, RSS_PAGES = 17, 19, 21
+THREADS, START, RSS_PAGES, EXIT = 17, 19, 21, 49
 
 STATES = b"RSDZTtWXxKPI"
 """Every state letter a kernel since 2.6 prints."""
@@ -93,6 +93,19 @@ def parse_stat(data: bytes) -> StatLine:
         )
     except ValueError:
         refuse("stat", data)
+
+
+def parse_exit_status(data: bytes) -> int:
+    """Read a zombie's wait status, field 52; the kernel shows 0 to whoever may not trace the process.
+
+    >>> fields = b"Z 1 7 7 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 99 0 0 " + b"0 " * 27 + b"256"
+    >>> parse_exit_status(b"7 (a) " + fields)
+    256
+    """
+    fields = split_stat(data)[2]
+    if len(fields) <= EXIT or not fields[EXIT].isdigit():
+        refuse("stat", data)
+    return int(fields[EXIT])
 
 
 def process_stat(line: StatLine, page_bytes: int) -> ProcessStat:

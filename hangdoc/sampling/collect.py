@@ -11,9 +11,10 @@ from typing import Self
 from hangdoc.model.process import Process
 from hangdoc.model.snapshot import Sample, Snapshot
 from hangdoc.sampling.overhead import Meter, Overhead
+from hangdoc.sampling.pace import Pace
 from hangdoc.sampling.probe import Context, Probe, Round
 from hangdoc.sampling.roster import PatientRoster
-from hangdoc.sampling.schedule import Ticker, is_thorough
+from hangdoc.sampling.schedule import Ticker
 from hangdoc.sampling.slot import BackgroundSlot, ForegroundSlot
 
 INTERVAL_S = 1.0
@@ -27,7 +28,7 @@ class Observer:
     """The clock of one observation: a context manager, used once.
 
     refresh: the launch's members now. rounds() yields one snapshot a round; finish() the last one again, with the
-    samples that arrived after it. gone: no member is left, which ends the rounds.
+    samples that arrived after it. gone: no member is left, which ends the rounds. pace: to be slowed and hurried.
     """
 
     def __init__(
@@ -36,12 +37,12 @@ class Observer:
         probes: Sequence[Probe],
         refresh: Callable[[], tuple[Process, ...]],
         interval_s: float = INTERVAL_S,
-        thorough: Callable[[int], bool] = is_thorough,
+        pace: Pace | None = None,
     ) -> None:
         self.gone = False
         self._roster = PatientRoster(refresh, context.launch.processes, ROSTER_S)
         self._interval_s = interval_s
-        self._thorough = thorough
+        self.pace = pace or Pace()
         self._meter = Meter()
         self._foreground = [ForegroundSlot(probe, context) for probe in probes if not probe.background]
         self._background = [BackgroundSlot(probe, context) for probe in probes if probe.background]
@@ -101,12 +102,13 @@ class Observer:
     def _round(self, index: int) -> Snapshot:
         processes = self._roster.members()
         at_ns, wall_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME), time.time_ns()
-        now = Round(index, at_ns, processes, self._thorough(index))
+        now = Round(index, at_ns, processes, self.pace.next_round(index), self.pace.calm)
         samples: list[Sample] = []
-        if processes:
-            # Dumps begin after the cheap readings, which they would delay on a small machine.
-            for foreground in self._foreground:
+        # Dumps begin after the cheap readings, which they would delay on a small machine.
+        for foreground in self._foreground:
+            if processes or foreground.after_end:
                 samples += foreground.take(now)
+        if processes:
             for background in self._background:
                 samples += background.take(now)
         return Snapshot(index=index, at_ns=at_ns, wall_ns=wall_ns, processes=processes, samples=tuple(samples))

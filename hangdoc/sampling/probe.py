@@ -51,13 +51,15 @@ class Round:
     """One tick of the clock.
 
     thorough: read everything (the first and every later "deep" round, and the last one of an observation);
-    otherwise only what is cheap. shared: what its probes have read so far for each other.
+    otherwise only what is cheap. shared: what its probes have read so far for each other; calm: the launch is known to
+    be well, see Pace.
     """
 
     index: int
     at_ns: int
     processes: tuple[Process, ...]
     thorough: bool
+    calm: bool = False
     shared: Shared = field(default_factory=Shared, compare=False, repr=False)
 
 
@@ -91,7 +93,8 @@ class Probe:
     samples join the round in which they arrive; deadline_s: an own limit for one take, after which the round goes on
     with Missing(timeout); budget_ratio: share of one core it may use on average, beyond which rounds are left out;
     allowance_s: CPU time it may use ahead of that, so that a first observation is complete.
-    host: its samples are of the host, not of one process each.
+    deep: taken seldom while the launch is known to be well;
+    host: its samples are of the host, not of one process each; after_end: taken in the round that finds nobody, too.
     check: what can be read here, for `hangdoc probes`: Known(sentence) or Missing with a remedy.
     """
 
@@ -105,4 +108,6 @@ class Probe:
     budget_ratio: float = 0.02
     allowance_s: float = 1.0
     host: bool = False
+    after_end: bool = False
+    deep: bool = False
     reads: tuple[str, ...] = field(default=())

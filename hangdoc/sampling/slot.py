@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from hangdoc.model.process import Process, ProcessKey
 from hangdoc.model.snapshot import Sample
+from hangdoc.sampling.pace import CALM_EVERY
 from hangdoc.sampling.probe import Context, Probe, Round
 from hangdoc.sampling.taker import Taker
 
@@ -22,6 +23,7 @@ class ForegroundSlot:
     """
 
     def __init__(self, probe: Probe, context: Context) -> None:
+        self.after_end = probe.after_end
         self._probe = probe
         self._context = context
         self._taker = Taker(probe, context)
@@ -29,7 +31,7 @@ class ForegroundSlot:
 
     def take(self, now: Round) -> list[Sample]:
         """Take this round's readings, or say for each why it was not taken."""
-        if now.index % self._probe.every:
+        if not _is_due(self._probe, now):
             return []
         if wait_s := self._taker.budget.wait_s():
             return _over_budget(self._taker, now, wait_s)
@@ -43,7 +45,7 @@ class ForegroundSlot:
             for key in self._taker.subjects(now)
             if key in held
         ]
-        if len(left_out) == len(self._taker.subjects(now)):
+        if left_out and len(left_out) == len(self._taker.subjects(now)):
             return left_out
         return left_out + self._take(replace(now, processes=free))
 
@@ -92,7 +94,7 @@ class BackgroundSlot:
     def take(self, now: Round) -> list[Sample]:
         """Return what has arrived, and begin the next take when it is time."""
         samples = self._drain()
-        self._due = self._due or now.index % self._probe.every == 0
+        self._due = self._due or _is_due(self._probe, now)
         if self._taker.busy:
             return samples + self._late(now)
         self._overdue = False
@@ -130,6 +132,13 @@ class BackgroundSlot:
         self._overdue = True
         late = f"took longer than {self._probe.deadline_s:g} s"
         return [self._taker.unread(key, "timeout", late) for key in self._taker.subjects(now)]
+
+
+def _is_due(probe: Probe, now: Round) -> bool:
+    """Say whether a probe is taken in this round; a thorough round of a calm observation has the deep ones, too."""
+    if now.calm and probe.deep:
+        return now.thorough or now.index % CALM_EVERY == 0
+    return now.index % probe.every == 0
 
 
 def _over_budget(taker: Taker, now: Round, wait_s: float) -> list[Sample]:

@@ -21,6 +21,7 @@ from hangdoc.model.link import Link, LinkEnd
 from hangdoc.model.lock_file import LockFile
 from hangdoc.model.locks import FutexWait
 from hangdoc.model.log import LogEvent, LogTail
+from hangdoc.model.places import ThreadPlaces
 from hangdoc.model.process import Launch, Process
 from hangdoc.model.reading import Known, Missing
 from hangdoc.model.snapshot import Plain, Sample
@@ -53,6 +54,8 @@ TEXT_RULES: dict[tuple[type[Struct], str], TextRule] = {
     (Frame, "function"): names.function,
     (Frame, "file"): names.frame_file,
     (ThreadStack, "name"): names.thread,
+    (ThreadPlaces, "function"): names.function,
+    (ThreadPlaces, "file"): names.frame_file,
     (ThreadState, "name"): names.thread,
     (ThreadState, "state"): names.state_letter,
     (ProcessStat, "state"): names.state_letter,

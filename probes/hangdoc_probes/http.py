@@ -197,6 +197,7 @@ PROBE = Probe(
     check=check,
     every=EVERY,
     background=True,
+    deep=True,
     deadline_s=4 * ANSWER_S,
     host=True,
     reads=("GET /model_info", "GET /get_model_info", "GET /metrics", "/proc/PID/net/tcp", "/proc/PID/net/tcp6"),

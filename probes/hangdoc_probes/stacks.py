@@ -62,7 +62,7 @@ class StacksSession:
 
     def take(self, now: Round) -> Iterable[Sample]:
         """Dump every Python process of the round that is worth it."""
-        wanted = sorted(self._wanted(now.processes), key=is_helper)
+        wanted = sorted(self._wanted(now), key=is_helper)
         self._takes += 1
         targets: dict[int, ProcessKey] = {}
         for process in wanted:
@@ -73,10 +73,10 @@ class StacksSession:
                 yield _sample(process.key, refusal)
         yield from self._dump(targets)
 
-    def _wanted(self, processes: tuple[Process, ...]) -> list[Process]:
-        if self._takes % EVERY:
-            return [one for one in processes if not is_helper(one) and self._state(one.key.pid) == b"R"]
-        return [one for one in processes if self._takes % (EVERY * SELDOM) == 0 or not is_helper(one)]
+    def _wanted(self, now: Round) -> list[Process]:
+        if self._takes % EVERY and not now.calm:
+            return [one for one in now.processes if not is_helper(one) and self._state(one.key.pid) == b"R"]
+        return [one for one in now.processes if self._takes % (EVERY * SELDOM) == 0 or not is_helper(one)]
 
     @property
     def children_cpu_s(self) -> float:
@@ -215,6 +215,7 @@ PROBE = Probe(
     open=open_session,
     check=check,
     background=True,
+    deep=True,
     deadline_s=30.0,
     budget_ratio=0.05,
     allowance_s=10.0,

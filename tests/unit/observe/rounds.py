@@ -16,6 +16,7 @@ from hangdoc.observe.attach import Attached
 from hangdoc.observe.ring import Ring
 from hangdoc.observe.tape import Tape
 from hangdoc.sampling.collect import Observer
+from hangdoc.sampling.pace import Pace
 from hangdoc.trace.records import Header
 from hangdoc.trace.writer import Writer
 
@@ -76,6 +77,7 @@ class PlayedObserver:
         self._late = late
         self._last: Snapshot | None = None
         self.stopped = False
+        self.pace = Pace()
 
     def rounds(self) -> Iterator[Snapshot]:
         for one in self._rounds:

@@ -56,6 +56,8 @@ def probe(
     deadline_s: float = 30.0,
     allowance_s: float = 100.0,
     host: bool = False,
+    deep: bool = False,
+    after_end: bool = False,
 ) -> Probe:
     return Probe(
         name="scripted",
@@ -67,6 +69,8 @@ def probe(
         deadline_s=deadline_s,
         allowance_s=allowance_s,
         host=host,
+        deep=deep,
+        after_end=after_end,
     )
 
 
@@ -298,3 +302,41 @@ def test_the_overhead_is_measured() -> None:
     assert used.own_cpu_s > 0
     assert used.wall_s > 0
     assert used.cpu_ratio == (used.own_cpu_s + used.children_cpu_s) / used.wall_s
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_deep_probes_rest_while_the_launch_is_well(background: bool) -> None:
+    """In calm rounds a deep probe is taken every tenth time, any other one in each; suspicion wakes it at once."""
+    rounds: dict[bool, list[int]] = {True: [], False: []}
+
+    def seen(deep: bool) -> Scripted:
+        return Scripted(lambda now, key: rounds[deep].append(now.index) if key == KEYS[0] else None)
+
+    probes = [probe(seen(deep), deep=deep, background=background) for deep in (True, False)]
+    with Observer(CONTEXT, probes, lambda: MEMBERS, interval_s=TICK_S) as observer:
+        observer.pace.calm_down()
+        for snapshot in itertools.islice(observer.rounds(), 25):
+            if snapshot.index == 22:
+                observer.pace.suspect()
+            observer.finish()
+    assert rounds[True] == [0, 10, 20, 23, 24]
+    assert rounds[False] == list(range(25))
+
+
+def test_a_probe_that_is_taken_after_the_end() -> None:
+    """The round that finds nobody left has the readings of probes that ask for it, and of no other."""
+    taken: list[str] = []
+
+    class Last(Scripted):
+        def take(self, now: Round) -> Iterable[Sample]:
+            taken.append(f"{len(now.processes)} left")
+            return [] if now.processes else [sample("scripted", KEYS[0])]
+
+    rosters = iter([MEMBERS, ()])
+    others = Scripted(nothing)
+    with Observer(
+        CONTEXT, [probe(Last(nothing), after_end=True), probe(others)], lambda: next(rosters), interval_s=TICK_S
+    ) as observer:
+        last = list(observer.rounds())[-1]
+    assert taken == ["3 left", "0 left"]
+    assert [one.process for one in last.samples] == [KEYS[0]]

@@ -1,0 +1,70 @@
+"""What the cheap readings of a launch that was well say against it: from then on it is looked at closely again."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from hangdoc.features.features import mover_keys
+from hangdoc.features.slices import EQUAL_SLICES, Kind, slice_kinds
+from hangdoc.model.ending import Ended
+from hangdoc.model.log import LogTail
+from hangdoc.model.process import Process, ProcessKey
+from hangdoc.model.reading import Known
+from hangdoc.model.snapshot import Snapshot
+from hangdoc.model.thread import CpuUse
+from hangdoc.trace.records import Trace
+
+PASSING = frozenset({"compiler", "other", "tokenizer"})
+"""Roles that come and go in a launch that is well."""
+
+TELLING_EVENTS = frozenset({"milestone", "crash", "watchdog"})
+TELLING_STATES = frozenset("DTtZX")
+"""A main thread in the kernel's uninterruptible sleep, stopped, traced or dead."""
+
+
+class Alarm:
+    """Compares each round with the last diagnosis, on the trace as it stands.
+
+    Rule: members came or went, one ended, a main thread is in a state that tells, the log says something that is no
+    routine, or three slices in a row are of another kind (working, busy, quiet) than those that were judged. Why it
+    works: a launch that stops getting on shows one of these in the cheap readings. Fails for one that burnt CPU before
+    and now burns it in vain: its stacks tell, which are still read every ten rounds.
+    """
+
+    def __init__(self) -> None:
+        self._kind: Kind | None = None
+        self._members: frozenset[ProcessKey] = frozenset()
+
+    def judged(self, trace: Trace) -> None:
+        """Take the state of a trace that was found well as the one to compare with."""
+        self._kind = _last_kind(trace)
+        self._members = _vital(trace.snapshots[-1].processes)
+
+    def rings(self, trace: Trace) -> bool:
+        """Say whether the newest round gives reason to look closely."""
+        newest = trace.snapshots[-1]
+        if _vital(newest.processes) != self._members or any(_tells(newest)):
+            return True
+        kind = _last_kind(trace)
+        return kind is not None and kind != self._kind
+
+
+def _vital(processes: tuple[Process, ...]) -> frozenset[ProcessKey]:
+    return frozenset(process.key for process in processes if process.role not in PASSING)
+
+
+def _tells(newest: Snapshot) -> list[bool]:
+    values = [sample.reading.value for sample in newest.samples if isinstance(sample.reading, Known)]
+    return [
+        isinstance(value, Ended)
+        or (isinstance(value, CpuUse) and value.stat.state in TELLING_STATES)
+        or (isinstance(value, LogTail) and any(event.kind in TELLING_EVENTS for event in value.events))
+        for value in values
+    ]
+
+
+def _last_kind(trace: Trace) -> Kind | None:
+    """Return of what kind the last slices are, None when they differ."""
+    few = replace(trace, snapshots=trace.snapshots[-EQUAL_SLICES - 1 :])
+    kinds = set(slice_kinds(few, mover_keys(trace.snapshots[-1].processes)))
+    return kinds.pop() if len(kinds) == 1 else None

@@ -1,0 +1,43 @@
+"""How closely a launch is looked at: everything on suspicion, little beside the cheap readings while it is well."""
+
+from __future__ import annotations
+
+from hangdoc.sampling.schedule import SPARSE_EVERY, is_thorough
+
+CALM_EVERY = 10
+"""While a launch is well, deep readings (stacks, the HTTP server) are taken in every tenth round: three in the window
+of 31 rounds that a diagnosis looks at, which is what telling a loop takes."""
+
+
+class Pace:
+    """The pace of one observation, set by whoever reasons about it; read once a round.
+
+    It begins in suspicion: a first look has to be complete.
+    """
+
+    def __init__(self) -> None:
+        self._calm = False
+        self._round = 0
+        self._suspected_at = 0
+
+    @property
+    def calm(self) -> bool:
+        """Whether the launch is known to be well."""
+        return self._calm
+
+    def calm_down(self) -> None:
+        """Take deep readings seldom from the next round on."""
+        self._calm = True
+
+    def suspect(self) -> None:
+        """Take deep readings often again, a thorough round first."""
+        if self._calm:
+            self._calm = False
+            self._suspected_at = self._round + 1
+
+    def next_round(self, index: int) -> bool:
+        """Say whether a round reads everything; while suspicion lasts this counts from its beginning."""
+        self._round = index
+        if self._calm:
+            return index % SPARSE_EVERY == 0
+        return is_thorough(index - self._suspected_at)

@@ -1,0 +1,130 @@
+"""A launch that is well is looked at seldom, and closely again as soon as a cheap reading speaks against it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from hangdoc.model.diagnosis import Diagnosis
+from hangdoc.model.ending import Ended
+from hangdoc.model.process import Process, ProcessKey
+from hangdoc.model.reading import Known
+from hangdoc.model.snapshot import Sample, Snapshot
+from hangdoc.model.thread import CpuUse, ProcessIo, ProcessStat, Progress, ThreadClock
+from hangdoc.observe.alarm import Alarm
+from hangdoc.observe.follow import Following, Goal
+from hangdoc.observe.look import Reasoning
+from hangdoc.sampling.pace import CALM_EVERY, Pace
+from hangdoc.trace.records import Trace
+from tests.unit.observe.rounds import HEADER, LAUNCHER, RANK, PlayedObserver, attached, cpu, log, sample, snapshot
+from tests.unit.report.diagnoses import a_diagnosis
+
+WELL = a_diagnosis(verdict="healthy", grade="confirmed", phase="ready")
+UNCLEAR = a_diagnosis(verdict="undetermined", grade="undetermined", phase="unknown")
+HUNG = a_diagnosis(verdict="blocked", grade="likely", phase="warmup")
+COMPILER = Process(key=ProcessKey(500, 9), ppid=101, role="compiler")
+
+
+def busy(index: int, ratio: float = 1.0, read_bytes: int = 0) -> Snapshot:
+    """A round in which the rank has burnt so much of a core since the first one, and read so much."""
+    stat = ProcessStat("S", 100, 0, 0, 0, 0, 1, 4096)
+    clocks = Known((ThreadClock(101, int(index * ratio * 1e9), 0, index if ratio else 0),))
+    moved = Progress(Known(ProcessIo(read_bytes * index, 0, index, 0, 0, 0)), 0, 0, 0, 0, 0)
+    return snapshot(
+        index,
+        sample("cpu", RANK, CpuUse(stat, clocks, ()), (index + 1) * 10**9),
+        sample("progress", RANK, moved, (index + 1) * 10**9),
+        cpu(LAUNCHER),
+    )
+
+
+def with_(index: int, *samples: Sample, processes: tuple[Process, ...] = (LAUNCHER, RANK)) -> Snapshot:
+    first = busy(index)
+    return snapshot(index, *first.samples, *samples, processes=processes)
+
+
+def rings(*newest: Snapshot) -> bool:
+    """Whether the alarm rings after four busy rounds that were judged well, and these."""
+    alarm, before = Alarm(), tuple(busy(index) for index in range(4))
+    alarm.judged(Trace(header=HEADER, stacks=(), snapshots=before))
+    return alarm.rings(Trace(header=HEADER, stacks=(), snapshots=(*before, *newest)))
+
+
+@pytest.mark.parametrize(
+    ("newest", "expected"),
+    [
+        (with_(4), False),
+        (with_(4, log("batch", kind="batch")), False),
+        (with_(4, processes=(LAUNCHER, RANK, COMPILER)), False),
+        (with_(4, log("load-weight-end")), True),
+        (with_(4, log("exception", kind="crash")), True),
+        (with_(4, cpu(LAUNCHER, "D")), True),
+        (with_(4, cpu(LAUNCHER, "T")), True),
+        (with_(4, sample("exits", RANK, Ended(9))), True),
+        (with_(4, processes=(LAUNCHER,)), True),
+    ],
+)
+def test_one_round(newest: Snapshot, expected: bool) -> None:
+    """Members that leave or end, states that tell and lines that are no routine ring; the daily life does not."""
+    assert rings(newest) is expected
+
+
+def still(index: int) -> Snapshot:
+    """A rank that burnt CPU until round 4 and sleeps since."""
+    return busy(index, 4 / index)
+
+
+def test_another_kind_of_slice_has_to_last() -> None:
+    """Three slices in a row that are quiet ring, two do not: load comes and goes."""
+    assert not rings(*(still(index) for index in (4, 5, 6)))
+    assert rings(*(still(index) for index in (4, 5, 6, 7)))
+
+
+def diagnosed_at(answers: dict[int, Diagnosis], rounds: list[Snapshot]) -> tuple[list[int], Pace]:
+    """In which rounds a following diagnosed, and its pace at the end."""
+    asked: list[int] = []
+
+    def diagnose(trace: Trace) -> Diagnosis:
+        number = trace.snapshots[-1].index
+        asked.append(number)
+        return answers[max(key for key in answers if key <= number)]
+
+    observer = PlayedObserver(rounds)
+    list(Following(attached(observer), Reasoning(diagnose, lambda _: True), Goal()).views())
+    return asked[:-1], observer.pace
+
+
+def test_a_launch_that_is_well_is_diagnosed_seldom() -> None:
+    """Well: every tenth round; not well: every third."""
+    rounds = [busy(index) for index in range(34)]
+    well, pace = diagnosed_at({0: WELL}, rounds)
+    assert (well, pace.calm) == ([3, 13, 23, 33], True)
+    ill, pace = diagnosed_at({0: HUNG}, rounds)
+    assert (ill, pace.calm) == (list(range(3, 34, 3)), False)
+
+
+def test_suspicion_brings_the_close_look_back() -> None:
+    """After a crash line the next diagnosis comes within three rounds, and a launch that is ill is not calm again."""
+    rounds = [busy(index) for index in range(6)] + [with_(6, log("exception", kind="crash"))]
+    rounds += [busy(index) for index in range(7, 14)]
+    asked, pace = diagnosed_at({0: WELL, 6: UNCLEAR}, rounds)
+    assert (asked, pace.calm) == ([3, 9, 12], False)
+
+
+def test_thorough_rounds() -> None:
+    """An observation begins with thorough rounds; calm ones are rare; suspicion begins with one at once."""
+    pace = Pace()
+    assert [index for index in range(11) if pace.next_round(index)] == [0, 5, 10]
+    pace.calm_down()
+    assert [index for index in range(11, 62) if pace.next_round(index)] == [30, 60]
+    pace.suspect()
+    assert [index for index in range(62, 80) if pace.next_round(index)] == [62, 67, 72, 77]
+    pace.suspect()
+    assert pace.next_round(82)
+
+
+def test_calm_rounds_between_are_those_of_the_deep_readings() -> None:
+    """A diagnosis of a launch that is well finds a stack that is new since the last one."""
+    asked, _ = diagnosed_at({0: WELL}, [busy(index) for index in range(60)])
+    assert {later - earlier for earlier, later in pairwise(asked)} == {CALM_EVERY}
