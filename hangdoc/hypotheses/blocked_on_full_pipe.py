@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
-from hangdoc.features.launch_waits import standing_links
 from hangdoc.features.links import likely_ends
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._chains import culprit_at, end_name, who_moves
@@ -33,19 +32,26 @@ def _pipe_is_full(case: Case) -> Outcome:
     return Absent(f"descriptor {number} is not its standard output or error")
 
 
-def _does_not_wake(case: Case) -> Outcome:
-    """The writing thread did not run once: whoever reads a little of a full pipe wakes its writer."""
+def _nobody_empties_it(case: Case) -> Outcome:
+    """The pipe holds exactly as much as at the begin of the window.
+
+    That the writer did not wake would not do: the kernel wakes it only when a whole page is free (fs/pipe.c,
+    pipe_read), which a reader of small pieces reaches after a long time.
+    """
     stuck = stuck_in(case.patient, "write")
-    motion = case.patient.motion
-    clocks = motion if isinstance(motion, Missing) else motion.value.threads
     if isinstance(stuck, Missing):
         return Unread.of(stuck, "what it waits in")
-    if isinstance(clocks, Missing):
-        return Unread.of(clocks, "whether the writing thread wakes")
-    clock = None if stuck.value is None else clocks.value.get(stuck.value.tid)
-    if clock is None:
+    if stuck.value is None:
         return Absent("it is not in a write")
-    return Present("its writer did not wake") if clock.is_still else Absent("its writer wakes: somebody reads")
+    number = stuck.value.system_call.args[0]
+    for output in case.features.outputs:
+        if output.process.key == case.patient.key and output.file.fd == number:
+            if isinstance(output.grown_bytes, Missing):
+                return Unread.of(output.grown_bytes, "whether somebody reads from the pipe")
+            if output.grown_bytes.value:
+                return Absent("the fill of the pipe changes: somebody reads from it")
+            return Present("nobody took one byte out of it")
+    return Unread(f"fill of descriptor {number}")
 
 
 def _stuck_tid(case: Case) -> int | None:
@@ -54,14 +60,16 @@ def _stuck_tid(case: Case) -> int | None:
 
 
 def _readers(case: Case) -> Reading[tuple[LinkEnd, ...]]:
-    """Return whoever else has the reading end open: of a pipe that a fork copied, those that mean to use it."""
-    links = standing_links(case.patient)
+    """Return whoever else has the reading end open: of a pipe that a fork copied, those that mean to use it.
+
+    The newest reading will do: that the write stands is known from every round.
+    """
+    links, tid = case.patient.links, _stuck_tid(case)
     if isinstance(links, Missing):
         return links
-    tid = _stuck_tid(case)
-    link = next((one for one in links.value if one.tid == tid and one.through == "pipe"), None)
+    link = next((one for one in links.value[-1].links if one.tid == tid and one.through == "pipe"), None)
     if link is None:
-        return Missing("links", "not-taken", "the write was not seen twice")
+        return Missing("links", "not-taken", "the write was not followed")
     if isinstance(link.ends, Missing):
         return link.ends
     return Known(tuple(end for end in likely_ends(link) if end.process != case.patient.key))
@@ -110,7 +118,7 @@ HYPOTHESIS = Hypothesis(
     essential=(
         sits_in("in a write", "write"),
         _pipe_is_full,
-        _does_not_wake,
+        _nobody_empties_it,
         signs.nothing_progresses,
         signs.readings_are_steady,
     ),
