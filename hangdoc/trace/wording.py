@@ -30,7 +30,7 @@ _OF_BUFFERS = _words(
 _WORDS_OF_LINKS = _words("eventfd fifo flock inode locks nobody ofdlck peers posix unix zmq")
 """What the links probe says of a wait."""
 
-_WORDS_OF_SURROUNDINGS = _words("frames room shared somebody stands")
+_WORDS_OF_SURROUNDINGS = _words("frames shared somebody space stands")
 """What the probes lock-files and surroundings say, and the table of log lines of shared memory."""
 
 VOCABULARY = _OF_BUFFERS | _words(
