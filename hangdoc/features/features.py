@@ -83,7 +83,8 @@ class Departure:
 class Features:
     """A window of a trace, read. members: alive at its end, sorted by key; steady: its slices are of one kind.
 
-    gpu_moved_bytes: by how much the memory in use on all GPUs changed, either way; surroundings: as last read.
+    gpu_moved_bytes: by how much the memory in use on all GPUs changed, either way; surroundings: as last read;
+    listened: a member listened on the launch's port in the last two readings of them.
 
     Equal by identity only, so that what is drawn from it can be kept.
     """
@@ -98,6 +99,7 @@ class Features:
     gpus: Reading[Gpus]
     gpu_moved_bytes: Reading[int]
     surroundings: Reading[Surroundings]
+    listened: Reading[bool]
     phase: Phase
     steady: bool
 
@@ -155,10 +157,20 @@ def features(trace: Trace, engine: Engine, window: Window, *, steady: bool) -> F
         gpus=Known(gpus[-1][1]) if gpus else index.missing("gpu", None, window),
         gpu_moved_bytes=gpu_memory_moved(index, window),
         surroundings=Known(around[-1][1]) if around else index.missing("surroundings", None, until_now),
+        listened=_listened([one.listening for _, one in around[-2:]]),
         phase="unknown",
         steady=steady,
     )
     return _with_phase(shell)
+
+
+def _listened(readings: list[Reading[bool]]) -> Reading[bool]:
+    if len(readings) < 2:
+        return Missing("surroundings", "not-taken", "who listens on the launch's port was not read twice")
+    for reading in readings:
+        if isinstance(reading, Missing):
+            return reading
+    return Known(all(reading == Known(True) for reading in readings))
 
 
 def _with_phase(shell: Features) -> Features:

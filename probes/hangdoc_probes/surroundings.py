@@ -47,21 +47,27 @@ class SurroundingsSession:
     def _read(self, members: set[int]) -> Surroundings:
         table = read_table(self._proc)
         root = self._launch.root.pid
+        others, own = self._listeners(table, members)
         return Surroundings(
             shared_memory=_room(f"{self._proc}/{root}/root{SHARED_MEMORY}"),
-            listeners=self._listeners(table, members),
+            listeners=others,
+            listening=own,
             proxied=_proxied(self._proc, self._launch),
             orphans=Known(tuple(_end(entry) for entry in table.values() if _is_orphan(entry, table, members))),
         )
 
-    def _listeners(self, table: Table, members: set[int]) -> Reading[tuple[LinkEnd, ...]]:
+    def _listeners(self, table: Table, members: set[int]) -> tuple[Reading[tuple[LinkEnd, ...]], Reading[bool]]:
+        """Return who outside the launch listens on its port, and whether a member does."""
         port = self._launch.settings.get("port", "")
         if not port.isdigit():
-            return Missing(NAME, "unsupported", "the launch's port is not known")
+            unknown = Missing(NAME, "unsupported", "the launch's port is not known")
+            return unknown, unknown
         found = holders(self._proc, table, int(port))
         if found.is_hidden:
-            return Missing(NAME, "denied", "somebody listens on the launch's port who may not be looked at")
-        return Known(tuple(_end(table[pid]) for pid in sorted(found.pids - members) if pid in table))
+            hidden = Missing(NAME, "denied", "somebody listens on the launch's port who may not be looked at")
+            return hidden, hidden
+        others = tuple(_end(table[pid]) for pid in sorted(found.pids - members) if pid in table)
+        return Known(others), Known(bool(found.pids & members))
 
 
 def _end(entry: Entry) -> LinkEnd:

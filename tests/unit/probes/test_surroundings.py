@@ -48,6 +48,8 @@ def test_who_has_the_port() -> None:
             listeners = look(target.process, port=port).listeners
             assert isinstance(listeners, Known)
             assert os.getpid() in [end.process.pid for end in listeners.value]
+            assert look(target.process, port=port).listening == Known(False)
+            assert look(process_of(os.getpid()), port=port).listening == Known(True)
             own = look(process_of(os.getpid()), port=port).listeners
             assert isinstance(own, Known)
             assert os.getpid() not in [end.process.pid for end in own.value]
