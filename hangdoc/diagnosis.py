@@ -171,7 +171,7 @@ def _undetermined_headline(seen: Features, ranked: list[Weighed]) -> str:
         return "Stopped before the readings could agree: look again for a whole window."
     best = open_ones[0]
     lack = best.missing[0] if best.missing else "more readings"
-    return f"Cannot tell yet: not known is {lack}. It may be {best.hypothesis.name}."
+    return f"Cannot tell yet. It may be {best.hypothesis.name}; still to be read: {lack}."
 
 
 _MOST_STEPS = 3

@@ -31,7 +31,7 @@ def latest_edges(features: Features) -> tuple[Edge, ...]:
         for member in features.members.values()
         if isinstance(member.links, Known)
     }
-    locks = lock_edges({key.pid: _last_locks(member) for key, member in features.members.items()})
+    locks = _lock_edges(features)
     edges = (*link_edges(_of_workers(features, newest, locks)), *locks)
     return tuple(sorted(edges, key=lambda edge: (edge.through == "gil", *order(edge))))
 
@@ -44,8 +44,12 @@ def _last_locks(member: Member) -> tuple[Locks, ...]:
 @lru_cache(maxsize=2)
 def standing_lock_edges(features: Features) -> tuple[Edge, ...]:
     """Return the waits for locks that stood over two readings."""
-    readings = {key.pid: _last_locks(member) for key, member in features.members.items()}
-    return tuple(edge for edge in lock_edges(readings) if not edge.weak)
+    return tuple(edge for edge in _lock_edges(features) if not edge.weak)
+
+
+@lru_cache(maxsize=2)
+def _lock_edges(features: Features) -> tuple[Edge, ...]:
+    return lock_edges({key.pid: _last_locks(member) for key, member in features.members.items()})
 
 
 def unread_locks(member: Member) -> Missing | None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hangdoc.features.features import Features, Member
 from hangdoc.features.launch_waits import outsiders, standing_graph
 from hangdoc.features.waits import ENDED, Thread, chain_ends, reach
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._waits import place
 from hangdoc.model.diagnosis import Culprit
+from hangdoc.model.link import LinkEnd
 
 
 def ends_behind(features: Features, start: Thread) -> tuple[Thread, ...]:
@@ -23,6 +26,20 @@ def ends_behind(features: Features, start: Thread) -> tuple[Thread, ...]:
     return tuple(thread for thread in behind if thread not in graph.strong and thread[0] not in graph.passive)
 
 
+def who_moves(features: Features, pids: Iterable[int]) -> tuple[Thread, ...]:
+    """Return who has to move for these processes to go on: they themselves, or whom they wait for, for certain.
+
+    A launcher that waits for somebody is left out, which may leave nobody.
+    """
+    graph = standing_graph(features)
+    found: set[Thread] = set()
+    for pid in pids:
+        main = (pid, pid)
+        waits = {one.thread for one in chain_ends(graph, main) if one.certain}
+        found |= waits or (set() if pid in graph.passive and main in graph.strong else {main})
+    return tuple(sorted(found))
+
+
 def member_of(features: Features, pid: int) -> Member | None:
     """Return the member that has this pid; None for a process outside the launch."""
     return next((member for key, member in features.members.items() if key.pid == pid), None)
@@ -34,6 +51,12 @@ def thread_of(features: Features, thread: Thread) -> str:
     member = member_of(features, pid)
     process = f"pid {pid}" if member is None else signs.name_of(member.process)
     return process if tid in {pid, ENDED} else f"thread {tid} of {process}"
+
+
+def end_name(features: Features, end: LinkEnd) -> str:
+    """Return how a sentence calls whoever is at the other end of a wait."""
+    member = features.members.get(end.process)
+    return f"pid {end.process.pid} ({end.command})" if member is None else signs.name_of(member.process)
 
 
 def culprit_at(features: Features, thread: Thread, what: str) -> Culprit:

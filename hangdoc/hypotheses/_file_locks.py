@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hangdoc.criteria import Absent, Case, Outcome, Present, Unread
-from hangdoc.features.features import Features, Member
+from hangdoc.features.features import Member
 from hangdoc.features.launch_waits import standing_links, worker_tids
 from hangdoc.features.links import likely_ends
 from hangdoc.features.lock_files import Polled, used_ticks
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses._chains import end_name
 from hangdoc.hypotheses._waits import worker_threads
 from hangdoc.model.link import Link, LinkEnd
 from hangdoc.model.reading import Known, Missing, Reading
@@ -107,15 +108,9 @@ def holders_of(case: Case) -> tuple[LinkEnd, ...]:
     return wait.value.holders.value
 
 
-def holder_name(features: Features, end: LinkEnd) -> str:
-    """Return how a sentence calls a holder."""
-    member = features.members.get(end.process)
-    return f"pid {end.process.pid} ({end.command})" if member is None else signs.name_of(member.process)
-
-
 def holder_names(case: Case) -> str:
     """Return all holders for a sentence."""
-    return ", ".join(holder_name(case.features, end) for end in holders_of(case)) or "somebody"
+    return ", ".join(end_name(case.features, end) for end in holders_of(case)) or "somebody"
 
 
 def work_of_holders(case: Case) -> Reading[tuple[tuple[LinkEnd, int], ...]]:

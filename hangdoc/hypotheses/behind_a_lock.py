@@ -6,7 +6,7 @@ from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import activity
 from hangdoc.hypotheses import _file_locks as locks
 from hangdoc.hypotheses import _signs as signs
-from hangdoc.hypotheses._chains import culprit_at
+from hangdoc.hypotheses._chains import culprit_at, end_name
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Missing
 
@@ -18,7 +18,7 @@ def _holder_works(case: Case) -> Outcome:
         return Absent("nobody who lives holds it") if not isinstance(wait, Missing) else Unread("who holds the lock")
     if isinstance(work, Missing):
         return Unread(work.detail)
-    busy = [(locks.holder_name(case.features, end), ticks) for end, ticks in work.value if ticks >= locks.WORK_TICKS]
+    busy = [(end_name(case.features, end), ticks) for end, ticks in work.value if ticks >= locks.WORK_TICKS]
     if busy:
         return Present(f"{busy[0][0]}, which holds the lock, is at work: {busy[0][1]} ticks of CPU between two looks")
     if any(ticks for _, ticks in work.value):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
-from hangdoc.features.launch_waits import standing_graph
-from hangdoc.features.waits import Thread, chain_ends
 from hangdoc.hypotheses import _file_locks as locks
 from hangdoc.hypotheses import _signs as signs
-from hangdoc.hypotheses._chains import culprit_at
+from hangdoc.hypotheses._chains import culprit_at, end_name, who_moves
 from hangdoc.model.diagnosis import Culprit, Wait, WaitEnd
 from hangdoc.model.reading import Missing
 
@@ -35,20 +33,17 @@ def _holder_stands_still(case: Case) -> Outcome:
         return Unread(work.detail)
     for end, ticks in work.value:
         if ticks:
-            name = locks.holder_name(case.features, end)
+            name = end_name(case.features, end)
             return Unread(f"{name} is at work: it may release the lock when it is done")
     return Present("whoever holds the lock used no CPU, and none of its children did")
 
 
 def _culprits(case: Case) -> tuple[Culprit, ...]:
     """Return who has to move: the holders, or whom they wait for themselves."""
-    graph = standing_graph(case.features)
-    threads: set[Thread] = set()
-    for end in locks.holders_of(case):
-        holder = (end.process.pid, end.process.pid)
-        threads |= {one.thread for one in chain_ends(graph, holder) if one.certain} or {holder}
+    pids = [end.process.pid for end in locks.holders_of(case)]
+    threads = who_moves(case.features, pids) or tuple((pid, pid) for pid in sorted(pids))
     what = f"holds up the file lock of {signs.name_of(case.patient.process)}"
-    return tuple(culprit_at(case.features, thread, what) for thread in sorted(threads))
+    return tuple(culprit_at(case.features, thread, what) for thread in threads)
 
 
 def _waits(case: Case) -> tuple[Wait, ...]:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
+from hangdoc.features.launch_waits import standing_links
+from hangdoc.features.links import likely_ends
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses._chains import culprit_at, end_name, who_moves
 from hangdoc.hypotheses._waits import place, sits_in, stuck_in
 from hangdoc.model.diagnosis import Culprit
-from hangdoc.model.reading import Missing
+from hangdoc.model.link import LinkEnd
+from hangdoc.model.reading import Known, Missing, Reading
 
 
 def _pipe_is_full(case: Case) -> Outcome:
@@ -44,28 +48,58 @@ def _does_not_wake(case: Case) -> Outcome:
     return Present("its writer did not wake") if clock.is_still else Absent("its writer wakes: somebody reads")
 
 
-def _reader(case: Case) -> str:
-    """Say which member has the reading end open; with fork several may have inherited it."""
+def _stuck_tid(case: Case) -> int | None:
     stuck = stuck_in(case.patient, "write")
-    number = None if isinstance(stuck, Missing) or stuck.value is None else stuck.value.system_call.args[0]
-    outputs = [output for output in case.features.outputs if output.process.key == case.patient.key]
-    pipes = {output.file.target for output in outputs if output.file.fd == number}
-    readers, unread = [], False
-    for member in case.features.members.values():
-        if isinstance(member.files, Missing):
-            unread = True
-        elif member is not case.patient and any(f.target in pipes and "r" in f.access for f in member.files.value):
-            readers.append(signs.name_of(member.process))
-    if readers:
-        return f"its reading end is open in {', '.join(readers)}"
-    return "who has its reading end open is not known" if unread else "no other member has its reading end open"
+    return None if isinstance(stuck, Missing) or stuck.value is None else stuck.value.tid
+
+
+def _readers(case: Case) -> Reading[tuple[LinkEnd, ...]]:
+    """Return whoever else has the reading end open: of a pipe that a fork copied, those that mean to use it."""
+    links = standing_links(case.patient)
+    if isinstance(links, Missing):
+        return links
+    tid = _stuck_tid(case)
+    link = next((one for one in links.value if one.tid == tid and one.through == "pipe"), None)
+    if link is None:
+        return Missing("links", "not-taken", "the write was not seen twice")
+    if isinstance(link.ends, Missing):
+        return link.ends
+    return Known(tuple(end for end in likely_ends(link) if end.process != case.patient.key))
+
+
+def _does_not_read(case: Case) -> str:
+    """Say who should read the pipe and does not."""
+    readers = _readers(case)
+    if isinstance(readers, Missing):
+        return f"who has its reading end open is not known ({readers.reason})"
+    names = ", ".join(end_name(case.features, end) for end in readers.value)
+    if not names:
+        return "nobody else has its reading end open"
+    return f"{names}, which {'has' if len(readers.value) == 1 else 'have'} its reading end open, does not read it"
 
 
 def _culprits(case: Case) -> tuple[Culprit, ...]:
-    stuck = stuck_in(case.patient, "write")
-    tid = None if isinstance(stuck, Missing) or stuck.value is None else stuck.value.tid
-    reason = f"its output pipe is full, and {_reader(case)}: whoever has it has to read"
-    return (signs.culprit(case.patient, reason, tid),)
+    """Return who has to move: the readers, or whom they wait for; the writer when nobody else could ever read.
+
+    It is the writer too when the reader is the launcher, which waits for it to end: a circle of two.
+    """
+    readers = _readers(case)
+    if isinstance(readers, Missing):
+        return ()
+    writer, pids = signs.name_of(case.patient.process), {end.process.pid for end in readers.value}
+    threads = who_moves(case.features, pids)
+    if threads:
+        reads, holds = (
+            f"does not read the full output pipe of {writer}",
+            f"holds up the reader of the output of {writer}",
+        )
+        return tuple(culprit_at(case.features, one, reads if one[0] in pids else holds) for one in threads)
+    return (signs.culprit(case.patient, f"its output pipe is full, and {_does_not_read(case)}", _stuck_tid(case)),)
+
+
+def _headline(case: Case) -> str:
+    writer, where = signs.name_of(case.patient.process), place(case.patient, _stuck_tid(case) or case.patient.key.pid)
+    return f"{writer} cannot write its output (in {where}): the pipe is full, and {_does_not_read(case)}."
 
 
 HYPOTHESIS = Hypothesis(
@@ -82,11 +116,8 @@ HYPOTHESIS = Hypothesis(
     ),
     supporting=(_pipe_is_full, sits_in("in a write", "write")),
     excluding=(signs.nobody_died,),
-    headline=lambda case: (
-        f"{signs.name_of(case.patient.process)} cannot write its output: the pipe is full and nobody reads it"
-        f" (in {place(case.patient, case.patient.key.pid)}); {_reader(case)}."
-    ),
+    headline=_headline,
     culprits=_culprits,
-    action="Make the process that started the launch read its output, or send it to a file.",
+    action="Make whoever has the reading end of that pipe read it, or start the launch with its output in a file.",
     playbook="blocked-on-full-pipe",
 )

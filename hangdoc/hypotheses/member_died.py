@@ -27,7 +27,7 @@ def _unless_it_goes_on(case: Case, logged: Present) -> Outcome:
     for member in case.features.movers:
         done = activity(member)
         if isinstance(member.main, Missing) or isinstance(done, Missing):
-            return Unread(f"{logged.because}, but not known is whether {signs.name_of(member.process)} goes on")
+            return Unread(f"whether {signs.name_of(member.process)} goes on all the same ({logged.because})")
         if not member.main.value.always_does("event-loop", "idle-poll") or done.value == "still":
             return logged
     return Absent(f"{logged.because}, and every rank goes on all the same")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, cast, runtime_checkable
 
 from hangdoc.model.process import Launch, Process
 from hangdoc.model.reading import Reading
 from hangdoc.model.snapshot import Sample
 from hangdoc.model.stack import Stack
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -26,18 +28,35 @@ class Context:
     proc: Path = Path("/proc")
 
 
+class Shared:
+    """What one probe read in a round and others may use: read by whoever asks first.
+
+    Probes that run beside each other may both read it; no one waits for another.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[Hashable, object] = {}
+
+    def once(self, key: Hashable, read: Callable[[], T]) -> T:
+        """Return what was read under a key in this round, or read it; an error is not kept."""
+        if key not in self._found:
+            self._found[key] = read()
+        return cast("T", self._found[key])
+
+
 @dataclass(frozen=True)
 class Round:
     """One tick of the clock.
 
     thorough: read everything (the first and every later "deep" round, and the last one of an observation);
-    otherwise only what is cheap.
+    otherwise only what is cheap. shared: what its probes have read so far for each other.
     """
 
     index: int
     at_ns: int
     processes: tuple[Process, ...]
     thorough: bool
+    shared: Shared = field(default_factory=Shared, compare=False, repr=False)
 
 
 class Session(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from hangdoc.model.process import Process, ProcessKey
 from hangdoc.model.snapshot import Sample
@@ -44,7 +45,7 @@ class ForegroundSlot:
         ]
         if len(left_out) == len(self._taker.subjects(now)):
             return left_out
-        return left_out + self._take(Round(now.index, now.at_ns, free, now.thorough))
+        return left_out + self._take(replace(now, processes=free))
 
     def close(self) -> None:
         """End the probe."""

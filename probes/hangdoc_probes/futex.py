@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import time
 from collections.abc import Iterable
@@ -19,11 +20,10 @@ from hangdoc.procfs.status import parse_status
 from hangdoc.procfs.syscalls import sleeps_until
 from hangdoc.procfs.wait import parse_system_call, parse_wait_channel
 from hangdoc.sampling.probe import Context, Probe, Round, Session
-from hangdoc_probes._reading import missing, numbered, read, samples
+from hangdoc_probes._reading import missing, read, samples
+from hangdoc_probes._threads import LINE_BYTES, Threads, main_thread, thread_file, threads
 
 NAME = "futex"
-MOST_THREADS = 512
-"""Threads of one process that are read in a thorough round (about 45 us each); arbitrary."""
 
 
 class FutexSession:
@@ -32,36 +32,34 @@ class FutexSession:
     def __init__(self, proc: Path) -> None:
         self._proc = proc
         self._machine = platform.machine()
-        self._thorough = False
 
     def take(self, now: Round) -> Iterable[Sample]:
         """Read what the threads of every process wait in."""
-        self._thorough = now.thorough
-        return samples(NAME, now, self._take_process)
+        return samples(NAME, now, lambda process: self._take_process(now, process))
 
     def close(self) -> None:
         """Nothing is held."""
 
-    def _take_process(self, process: Process) -> Reading[Payload]:
+    def _take_process(self, now: Round, process: Process) -> Reading[Payload]:
         pid = process.key.pid
         status = parse_status(read(f"{self._proc}/{pid}/status"))
-        tids = [pid]
-        if self._thorough:
-            tids += [tid for tid in numbered(f"{self._proc}/{pid}/task") if tid != pid][: MOST_THREADS - 1]
-        waits = (self._wait(pid, tid) for tid in tids)
+        seen = threads(now, self._proc, pid) if now.thorough else main_thread(self._proc, pid)
+        task = os.open(f"{self._proc}/{pid}/task", os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            waits = [self._wait(pid, tid, seen, task) for tid in seen.stats]
+        finally:
+            os.close(task)
         return Known(Waits(self._machine, status.tracer_pid, tuple(wait for wait in waits if wait is not None)))
 
-    def _wait(self, pid: int, tid: int) -> ThreadWait | None:
-        task = f"{self._proc}/{pid}/task/{tid}"
-        try:
-            call = self._system_call(f"{task}/syscall")
-            channel = read(f"{task}/wchan")
-            state = split_stat(read(f"{task}/stat"))[2][0].decode()
-        except (FileNotFoundError, ProcessLookupError):
+    def _wait(self, pid: int, tid: int, seen: Threads, task: int) -> ThreadWait | None:
+        stat = seen.stats[tid]
+        channel = thread_file(task, tid, "wchan", LINE_BYTES)
+        if not stat or not channel:
             return None  # ended in this round
+        state = split_stat(stat)[2][0].decode()
+        call = self._system_call(seen, tid)
         # Who may read the system call may see the wait channel too: it takes a lesser right.
-        allowed = isinstance(call, Known)
-        channel_read = parse_wait_channel(NAME, state, channel, allowed=allowed)
+        channel_read = parse_wait_channel(NAME, state, channel, allowed=isinstance(call, Known))
         return ThreadWait(tid, state, call, channel_read, self._sleep_left(pid, call))
 
     def _sleep_left(self, pid: int, call: Reading[SystemCall | None]) -> Reading[int | None]:
@@ -79,13 +77,13 @@ class FutexSession:
             memory.close()
         return Known(seconds * 10**9 + nanoseconds - time.clock_gettime_ns(time.CLOCK_MONOTONIC))
 
-    def _system_call(self, path: str) -> Reading[SystemCall | None]:
-        try:
-            return Known(parse_system_call(read(path)))
-        except PermissionError as error:
-            return missing(NAME, error, attach=True)
-        except FileNotFoundError:
+    def _system_call(self, seen: Threads, tid: int) -> Reading[SystemCall | None]:
+        if seen.denied is not None:
+            return missing(NAME, seen.denied, attach=True)
+        line = seen.calls[tid]
+        if not line:
             return Missing(NAME, "unsupported", "no syscall file: the thread has ended, or this kernel has none")
+        return Known(parse_system_call(line))
 
 
 def open_session(context: Context) -> Session:

@@ -23,11 +23,9 @@ from hangdoc.sampling.probe import Context, Probe, Round, Session
 from hangdoc_probes._causes import causes
 from hangdoc_probes._holders import Holders
 from hangdoc_probes._neighbours import NAME, Neighbours
-from hangdoc_probes._reading import missing, numbered, read, samples
+from hangdoc_probes._reading import missing, read, samples
 from hangdoc_probes._thread_links import Call, Surroundings, links_of
-
-MOST_THREADS = 512
-"""Threads of one process that are looked at (about 45 us each); arbitrary."""
+from hangdoc_probes._threads import threads
 
 MOST_LINKS = 256
 """Links of one process that are kept, those of its main thread first; arbitrary."""
@@ -47,16 +45,14 @@ class LinksSession:
         self._proc = proc
         self._connections: dict[ProcessKey, dict[int, int]] = {}
         self._around = self._surroundings(())
-        self._thorough = False
 
     def take(self, now: Round) -> Iterable[Sample]:
         """Read the links of every process in a thorough round, TCP totals in every one."""
-        self._thorough = now.thorough
         self._around = self._surroundings(tuple(process.key for process in now.processes))
         present = {process.key for process in now.processes}
         self._connections = {key: known for key, known in self._connections.items() if key in present}
         try:
-            yield from samples(NAME, now, self._take_process)
+            yield from samples(NAME, now, lambda process: self._take_process(now, process))
         finally:
             self._around.neighbours.close()
 
@@ -67,21 +63,21 @@ class LinksSession:
         neighbours = Neighbours(self._proc, [key.pid for key in members])
         return Surroundings(self._proc, platform.machine(), Holders(self._proc, members), neighbours)
 
-    def _take_process(self, process: Process) -> Reading[Payload]:
+    def _take_process(self, now: Round, process: Process) -> Reading[Payload]:
         line = self._around.holders.stat(process.key.pid)
         if line is None or line.state in "ZX":
             return Missing(NAME, "gone", "the process has ended")
-        if not self._thorough:
+        if not now.thorough:
             return Known(Links(links=(), tcp=self._totals(process.key), thorough=False))
-        found, unread = self._links(process.key.pid)
+        found, unread = self._links(now, process.key.pid)
         return Known(Links(links=tuple(found[:MOST_LINKS]), tcp=self._flows(process.key), unread=unread))
 
-    def _links(self, pid: int) -> tuple[list[Link], Missing | None]:
+    def _links(self, now: Round, pid: int) -> tuple[list[Link], Missing | None]:
         found = list(causes(self._proc, self._around.holders, pid))
         if found:
             return found, None  # whatever its threads wait in, they would not go on if it ended
         try:
-            calls, io_threads = self._calls(pid)
+            calls, io_threads = self._calls(now, pid)
             for tid, call in calls:
                 found += self._links_of(pid, tid, call, io_threads)
         except PermissionError as error:
@@ -94,19 +90,19 @@ class LinksSession:
         except (FileNotFoundError, ProcessLookupError):
             return []  # the descriptor was closed, or somebody ended, in this moment
 
-    def _calls(self, pid: int) -> tuple[list[Call], list[Call]]:
+    def _calls(self, now: Round, pid: int) -> tuple[list[Call], list[Call]]:
         """Return what the threads of a process wait in: all, main thread first; and those of zmq."""
-        tids = numbered(f"{self._proc}/{pid}/task")
-        tids.sort(key=lambda tid: tid != pid)
+        seen = threads(now, self._proc, pid)
+        if seen.denied is not None:
+            raise seen.denied
         every: list[Call] = []
         io_threads: list[Call] = []
-        for tid in tids[:MOST_THREADS]:
-            task = f"{self._proc}/{pid}/task/{tid}"
-            try:
-                _, name, fields = split_stat(read(f"{task}/stat"))
-                call = parse_system_call(read(f"{task}/syscall")) if fields[0] in ASLEEP else None
-            except (FileNotFoundError, ProcessLookupError):
-                continue
+        for tid, stat in seen.stats.items():
+            line = seen.calls[tid]
+            if not stat or not line:
+                continue  # it ended in this round
+            _, name, fields = split_stat(stat)
+            call = parse_system_call(line) if fields[0] in ASLEEP else None
             if call is None or call.number < 0:
                 continue
             (io_threads if name.startswith(ZMQ_IO_THREAD) else every).append((tid, call))

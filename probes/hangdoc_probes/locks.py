@@ -11,9 +11,10 @@ from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.model.snapshot import Payload, Sample
 from hangdoc.procfs.stat import parse_stat
 from hangdoc.sampling.probe import Context, Probe, Round, Session
-from hangdoc_probes._futexes import MOST_THREADS, futex_waits
+from hangdoc_probes._futexes import futex_waits
 from hangdoc_probes._owners import Scene, read_locks
 from hangdoc_probes._reading import missing, read, samples
+from hangdoc_probes._threads import MOST_CALLS, threads
 
 NAME = "locks"
 
@@ -30,18 +31,18 @@ class LocksSession:
         """Read the locks of every process in a thorough round; nothing in another."""
         present = {process.key for process in now.processes}
         self._gils = {key: address for key, address in self._gils.items() if key in present}
-        return samples(NAME, now, self._take_process) if now.thorough else ()
+        return samples(NAME, now, lambda process: self._take_process(now, process)) if now.thorough else ()
 
     def close(self) -> None:
         """Nothing is held."""
 
-    def _take_process(self, process: Process) -> Reading[Payload]:
+    def _take_process(self, now: Round, process: Process) -> Reading[Payload]:
         key = process.key
         if self._machine not in MACHINES:
             return Missing(NAME, "unsupported", f"system calls of {self._machine} are not known to hangdoc")
         scene = Scene(self._proc, key.pid, self._machine, self._gils.get(key, 0))
         try:
-            locks = read_locks(scene, futex_waits(self._proc, key.pid, self._machine))
+            locks = read_locks(scene, futex_waits(threads(now, self._proc, key.pid), self._machine))
         except PermissionError as error:
             return missing(NAME, error, attach=True)
         finally:
@@ -67,7 +68,7 @@ def check(proc: Path) -> Reading[str]:
         read(f"{proc}/self/syscall")
     except OSError as error:
         return missing(NAME, error, attach=True)
-    return Known(f"owners of locks, of {MOST_THREADS} threads at most; needs the right to trace the process")
+    return Known(f"owners of locks, of {MOST_CALLS} threads at most; needs the right to trace the process")
 
 
 PROBE = Probe(

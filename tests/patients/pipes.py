@@ -95,9 +95,9 @@ def commands_from_standard_input(stage: Stage) -> None:
     read_word(0)
 
 
-@patient("blocked", culprit="rank1")
+@patient("blocked", culprit="starter")
 def output_that_nobody_reads(stage: Stage) -> None:
-    """Rank 1 writes to its standard output, a pipe that is full; rank 0 waits for rank 1."""
+    """Rank 1 writes to its standard output, a full pipe that whoever started the launch should read."""
 
     def rank(stage: Stage) -> None:
         os.set_blocking(1, False)

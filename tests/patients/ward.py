@@ -162,7 +162,7 @@ def running(patient: Patient, folder: Path) -> Iterator[dict[int, str]]:
         stack.callback(end, process)
         for descriptor in (word, output, silence):
             os.close(descriptor)
-        outside: dict[int, str] = {}
+        outside = {os.getpid(): "starter"}
         for companion in companions(patient, hearing, folder):
             stack.callback(end, companion)
             outside[companion.pid] = patient.companion

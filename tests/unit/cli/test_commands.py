@@ -46,6 +46,13 @@ def test_version() -> None:
     assert run("--version").out == f"hangdoc {__version__}\n"
 
 
+def test_python_m_hangdoc() -> None:
+    """`python -m hangdoc` is the command line too, where its script is not on PATH."""
+    command = [sys.executable, "-m", "hangdoc", "--version"]
+    found = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    assert found.stdout == f"hangdoc {__version__}\n"
+
+
 def test_once(spinning: tuple[dict[str, Any], int, Path]) -> None:
     """A program that spins is busy-wait, and 1."""
     document, code, _ = spinning

@@ -5,16 +5,30 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from hangdoc.criteria import weigh
+from hangdoc.criteria import Weighed, weigh
 from hangdoc.features.features import features
 from hangdoc.hypotheses.blocked_on_full_pipe import HYPOTHESIS
 from hangdoc.model.engine import Engine
 from hangdoc.model.fd import OpenFile, OpenFiles, PipeFill
+from hangdoc.model.locks import Locks
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Known, Missing
-from hangdoc.model.snapshot import Payload
 from hangdoc.model.thread import SystemCall
-from tests.unit.features.synthetic import KEY, Readings, clock, cpu, dump, process, progress, stack, trace, waits, whole
+from tests.unit.features.synthetic import (
+    KEY,
+    Readings,
+    clock,
+    cpu,
+    dump,
+    link,
+    links,
+    process,
+    progress,
+    stack,
+    trace,
+    waits,
+    whole,
+)
 
 NONE = Missing("fds", "unsupported", "not a file")
 OTHER = ProcessKey(50, 1)
@@ -28,41 +42,75 @@ FULL = OpenFile(
     modified_wall_ns=NONE,
     pipe=Known(PipeFill(65536, 65536)),
 )
-READING = msgspec.structs.replace(FULL, fd=5, access="r")
-ELSEWHERE = msgspec.structs.replace(READING, target="pipe:[8]")
+UNSEEN = Missing("links", "denied", "descriptors of other users")
 
 
-def files(*open_files: OpenFile) -> OpenFiles:
-    return OpenFiles(complete=True, files=open_files, nvidia=())
-
-
-@pytest.mark.parametrize(
-    ("own", "others", "says"),
-    [
-        (files(FULL), files(READING), "its reading end is open in launcher (pid 50)"),
-        (files(FULL), files(ELSEWHERE), "no other member has its reading end open"),
-        (files(FULL, READING), files(FULL), "no other member has its reading end open"),
-        (files(FULL), Missing("fds", "denied"), "who has its reading end open is not known"),
-    ],
-    ids=["a member", "nobody", "itself only", "unread"],
-)
-def test_the_reader_of_a_full_pipe(own: OpenFiles, others: Payload | Missing, says: str) -> None:
-    """Whoever of the launch has the reading end open is named, and so it is when that is nobody or not known."""
+def weighed(
+    *ends: int, readings: Readings | None = None, unread: Missing | None = None, member: bool = True
+) -> Weighed:
+    """Weigh a scheduler that writes to a full pipe whose reading end these processes have."""
+    write = link(100, *ends, member=member)
+    write = write if unread is None else msgspec.structs.replace(write, ends=unread)
     one: Readings = {
         ("cpu", KEY): cpu(clock()),
         ("progress", KEY): progress(),
         ("futex", KEY): waits((100, SystemCall(1, (1, 0x7F00, 4096)))),
         ("stacks", KEY): dump((100, 0)),
-        ("fds", KEY): own,
+        ("fds", KEY): OpenFiles(complete=True, files=(FULL,), nvidia=()),
+        ("links", KEY): links(write),
         ("cpu", OTHER): cpu(clock(tid=50)),
         ("progress", OTHER): progress(),
-        ("fds", OTHER): others,
+        ("links", OTHER): links(),
+        ("locks", OTHER): Locks((), Known(None), Known(())),
+        **(readings or {}),
     }
     members = [process(50, role="launcher"), process(100, role="scheduler", ppid=50)]
     of = trace([one] * 4, processes=members, stacks=[stack("write", "main")])
-    weighed = weigh(HYPOTHESIS, features(of, Engine(name="generic"), whole(of), steady=True))
-    assert says in weighed.headline
-    assert [says in culprit.reason for culprit in weighed.culprits] == [True]
+    return weigh(HYPOTHESIS, features(of, Engine(name="generic"), whole(of), steady=True))
+
+
+def test_the_reader_has_to_move() -> None:
+    """Of a full pipe whose reading end a member has open, that member is the culprit, and not the writer."""
+    found = weighed(50)
+    assert found.grade == "confirmed"
+    assert "launcher (pid 50), which has its reading end open, does not read it" in found.headline
+    assert [(one.pid, one.outside) for one in found.culprits] == [(50, False)]
+
+
+def test_a_reader_outside_the_launch_has_to_move() -> None:
+    """A reader outside the launch is named as such, by its command."""
+    found = weighed(77, member=False)
+    assert "pid 77 (python), which has its reading end open, does not read it" in found.headline
+    assert [(one.pid, one.outside) for one in found.culprits] == [(77, True)]
+    assert "outside the launch, does not read the full output pipe" in found.culprits[0].reason
+
+
+def test_whom_the_reader_waits_for_has_to_move() -> None:
+    """A reader that waits for somebody else has its own culprit: the end of the chain."""
+    found = weighed(50, readings={("links", OTHER): links(link(50, 77, through="file-lock", member=False))})
+    assert [(one.pid, one.outside) for one in found.culprits] == [(77, True)]
+    assert "holds up the reader of the output" in found.culprits[0].reason
+
+
+def test_a_launcher_that_waits_for_the_writer_is_no_culprit() -> None:
+    """A launcher that waits for the end of the writer, and holds its pipe, leaves the writer alone as culprit."""
+    found = weighed(50, readings={("links", OTHER): links(link(50, 100, through="child"))})
+    assert [one.pid for one in found.culprits] == [100]
+    assert "launcher (pid 50), which has its reading end open" in found.culprits[0].reason
+
+
+def test_a_pipe_that_only_its_writer_could_read() -> None:
+    """Where nobody else has the reading end, the writer is named."""
+    found = weighed(100)
+    assert "nobody else has its reading end open" in found.headline
+    assert [one.pid for one in found.culprits] == [100]
+
+
+def test_an_unknown_reader_is_not_guessed() -> None:
+    """Where the reading end could not be looked for, nobody is accused."""
+    found = weighed(unread=UNSEEN)
+    assert "who has its reading end open is not known (denied)" in found.headline
+    assert found.culprits == ()
 
 
 @pytest.mark.parametrize(("queued_bytes", "is_full"), [(65536, True), (65481, True), (61440, False), (0, False)])
