@@ -82,6 +82,7 @@ _PLUMBING = (
     "zmq/sugar/socket.py",
     "torch/distributed/c10d_logger.py",
     "torch/utils/file_baton.py",
+    "tvm_ffi/utils/lockfile.py",
 )
 """Files whose frames say how a thread waits, not for what."""
 

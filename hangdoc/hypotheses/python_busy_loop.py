@@ -11,7 +11,7 @@ from hangdoc.features.loops import Loop
 from hangdoc.features.motion import ThreadMotion
 from hangdoc.features.places import goes_round
 from hangdoc.hypotheses import _signs as signs
-from hangdoc.hypotheses._event_loops import FEWEST_TO_STAY, place_below_event_loop
+from hangdoc.hypotheses._event_loops import lost_below_event_loop
 from hangdoc.hypotheses._http import requests_stand
 from hangdoc.hypotheses._peers import is_waited_for, waiting_rank
 from hangdoc.hypotheses._waits import idle_is_known
@@ -134,7 +134,7 @@ def polls_for_requests(case: Case) -> Outcome:
     if thread.value is None:
         return Absent("no Python thread burns CPU")
     seen = thread.value
-    if (place := place_below_event_loop(seen, FEWEST_TO_STAY)) is not None:
+    if (place := lost_below_event_loop(case.patient, seen)) is not None:
         return Absent(f"it stays in {signs.place_of(place.frame)}, which its event loop called")
     if seen.always_does("event-loop", "idle-poll") and not seen.always_does("forward"):
         return Present(f"it goes round its event loop: {signs.where(seen)}")
