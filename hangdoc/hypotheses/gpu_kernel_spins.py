@@ -42,8 +42,8 @@ def _waits_outside_python(case: Case) -> Outcome:
 def _waits_for_requests(case: Case) -> Outcome:
     """Excluding: it is in its event loop and in no batch, so that it may wait for requests.
 
-    Why: a rank that waits for its first node, or for an earlier stage of a pipeline, over the GPU keeps it at 100 % near
-    idle power although all is well. Unread for an engine whose idle loops are not known, unless it is in a batch.
+    Why: a rank that waits over the GPU for its first node, or for an earlier stage of a pipeline, keeps it at 100 %
+    near idle power although all is well. Unread for an engine whose idle loops are not known, unless it is in a batch.
     """
     main, name = case.patient.main, signs.name_of(case.patient.process)
     if isinstance(main, Missing):
