@@ -159,6 +159,26 @@ def _someone_else(case: Case, member: Member, inside: set[Thread]) -> Unread | N
     return None
 
 
+def _gets_nowhere(case: Case) -> Outcome:
+    """Nothing progresses, or whoever works meanwhile works for nobody who waits for the circle.
+
+    A circle of locks within one process never ends by itself; that another rank stands waiting for that process shows
+    that the launch misses it, whatever a helper beside them computes.
+    """
+    progress, edges = signs.nothing_progresses(case), _circle(case)
+    if isinstance(progress, Present) or not edges or any(edge.through not in _LOCKS for edge in edges):
+        return progress
+    inside, movers = {edge.from_pid for edge in edges}, {member.key.pid for member in case.features.movers}
+    for edge in standing_graph(case.features).edges:
+        if not edge.weak and edge.to_pid in inside and edge.from_pid in movers - inside:
+            return Present(f"{thread_of(case.features, starts_at(edge))} waits for the circle, whatever else goes on")
+    return progress
+
+
+_LOCKS = frozenset({"futex", "python-lock"})
+"""Waits that only threads of the same process can end."""
+
+
 def _culprits(case: Case) -> tuple[Culprit, ...]:
     passive = standing_graph(case.features).passive
     threads = sorted({starts_at(edge) for edge in _circle(case)})
@@ -188,7 +208,7 @@ HYPOTHESIS = Hypothesis(
         _waits_in_a_circle,
         _stands_still,
         _nobody_else_can_answer,
-        signs.nothing_progresses,
+        _gets_nowhere,
         signs.readings_are_steady,
     ),
     supporting=(_waits_in_a_circle, _stands_still, _nobody_else_can_answer),
