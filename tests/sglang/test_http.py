@@ -67,7 +67,7 @@ def test_its_answer_stands_in_the_report(launch: Launch, tmp_path: Path) -> None
 
 @cases.on("healthy-metrics")
 def test_sigterm_is_an_orderly_end(launch: Launch, tmp_path: Path) -> None:
-    """Last, because the server is gone then: one that is asked to end kills its ranks and leaves: healthy, in phase shutdown, and no member is dead."""
+    """Last, as it ends the server: one that is asked to end is healthy, in phase shutdown, and none of it is dead."""
     trace = tmp_path / "end.hangtrace"
     following = start("watch", str(launch.pid), "--until", "exit", "--json", "--record", str(trace))
     wait_until(lambda: rounds_in(trace) > 1)
