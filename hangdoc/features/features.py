@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from hangdoc.features.dumps import Dumps, ThreadHistory, dumps
 from hangdoc.features.gpu import GpuHistory, gpu_histories, gpu_memory_moved
@@ -66,6 +67,11 @@ class Member:
             for thread in waits.threads:
                 found.setdefault(thread.tid, []).append((waits.machine, thread))
         return found
+
+    @cached_property
+    def found_waits(self) -> dict[int, Any]:
+        """What was found of each thread's wait (see activity.waiting), which every hypothesis asks again."""
+        return {}
 
     @property
     def main(self) -> Reading[ThreadHistory]:
