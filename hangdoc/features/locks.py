@@ -112,12 +112,15 @@ def _python_edge(pid: int, lock: PythonLock, *, weak: bool) -> Edge:
     if lock.holder_tid is None:
         end = "whose holder ended without releasing it"
     elif lock.holder_tid == lock.waiting_tid:
-        end = "which it holds itself"
+        end = f"which it {'most likely ' if lock.through == 'with' else ''}holds itself"
     else:
-        end = f"held by thread {lock.holder_tid}"
+        likely = "most likely " if lock.through == "with" or not lock.sure else ""
+        end = f"{likely}held by thread {lock.holder_tid}"
         end += " inside a with block" if lock.through == "with" else ""
     ended = lock.holder_tid is None
-    return Edge(pid, lock.waiting_tid, pid, lock.holder_tid, "python-lock", f"{begin}, {end}", weak, ended)
+    inferred = lock.through == "with" or not lock.sure
+    detail = f"{begin}, {end}"
+    return Edge(pid, lock.waiting_tid, pid, lock.holder_tid, "python-lock", detail, weak, ended, inferred)
 
 
 def _gil_edges(pid: int, gils: Sequence[Gil | None]) -> Iterator[Edge]:

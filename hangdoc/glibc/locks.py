@@ -39,10 +39,11 @@ OLD_WORDS = (40, 44)
 
 @dataclass(frozen=True)
 class Crew:
-    """The threads of the process that waits, in the numbers that it knows itself by."""
+    """The threads of the process that waits, in the numbers that it knows itself by; leader: its main thread."""
 
     tids: frozenset[int]
     machine: str
+    leader: int = 0
 
     def most(self, *, private: bool) -> int:
         """Return how many threads may use a lock."""

@@ -67,7 +67,7 @@ class Scene:
 def read_locks(scene: Scene, waits: FutexWaits) -> Locks:
     """Read every lock that a thread waits for."""
     tids = Tids(scene.proc, scene.pid, waits.tids)
-    crew = Crew(tids.inner, scene.machine)
+    crew = Crew(tids.inner, scene.machine, tids.inner_of(scene.pid))
     by_call = defaultdict(list)
     for tid, call in waits.calls.items():
         by_call[call].append(tid)
@@ -195,4 +195,4 @@ def _held(
 
 def _translated(lock: PythonLock, tids: Tids) -> PythonLock:
     holder = None if lock.holder_tid is None else tids.outer[lock.holder_tid]
-    return PythonLock(tids.outer[lock.waiting_tid], holder, lock.address, lock.through)
+    return PythonLock(tids.outer[lock.waiting_tid], holder, lock.address, lock.through, lock.sure)
