@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 THREAD_NEXT = 8
 """PyThreadState.next, in all versions."""
-OBJECT_TYPE, TYPE_NAME = 8, 24
-"""PyObject.ob_type; PyTypeObject.tp_name."""
+OBJECT_TYPE, TYPE_NAME, TYPE_DICTIONARY = 8, 24, 288
+"""PyObject.ob_type; PyTypeObject.tp_name and tp_dictoffset (0: no attributes; negative: where AttributeLayout says)."""
 TUPLE_SIZE, TUPLE_ITEMS = 16, 24
 """PyVarObject.ob_size; PyTupleObject.ob_item."""
 BYTES_SIZE, BYTES_DATA = 16, 32

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from hangdoc.cpython.frames import Frame, Reader
-from hangdoc.cpython.layouts import DICT_KEYS, DICT_VALUES
+from hangdoc.cpython.layouts import DICT_KEYS, DICT_VALUES, OBJECT_TYPE, TYPE_DICTIONARY
 from hangdoc.cpython.objects import items
-from hangdoc.memory.image import UnreadableError, u64, words
+from hangdoc.memory.image import UnreadableError, i64, u64, words
 
 OBJECT_BYTES = 40
 """Enough of a lock, an RLock, a cell and a bound method."""
@@ -90,18 +90,25 @@ class Reach:
         """Yield the arrays and tables that an object's attributes may lie in, each with what lies behind it."""
         image, layout = self.reader.image, self.reader.layout.attributes
         try:
+            place = i64(image, u64(image, address + OBJECT_TYPE) + TYPE_DICTIONARY)
+            if place >= 0:
+                # Its type says where: nowhere, or at a place of its own, as all do up to 3.10.
+                yield from self._of_dictionary(u64(image, address + place) if place else 0)
+                return
             if layout.inline:
                 yield self._table(address + layout.inline)
             if layout.array and (array := u64(image, address + layout.array)):
                 yield self._table(array)
-            dictionary = u64(image, address + layout.dictionary)
-            if dictionary & 1:
-                yield self._table(dictionary + 1)
-            elif dictionary:
-                yield self._table(u64(image, dictionary + DICT_KEYS))
-                yield self._table(u64(image, dictionary + DICT_VALUES))
+            yield from self._of_dictionary(u64(image, address + layout.dictionary))
         except UnreadableError:
-            return  # an object of a type that keeps no attributes
+            return
+
+    def _of_dictionary(self, dictionary: int) -> Iterator[tuple[int, ...]]:
+        if dictionary & 1:
+            yield self._table(dictionary + 1)
+        elif dictionary:
+            yield self._table(u64(self.reader.image, dictionary + DICT_KEYS))
+            yield self._table(u64(self.reader.image, dictionary + DICT_VALUES))
 
     def _table(self, address: int, size: int = TABLE_BYTES) -> tuple[int, ...]:
         """Read what can be read of a table, in pieces: a short one may end where the mapping does."""

@@ -196,8 +196,7 @@ say("wants"); say("ready"); lock.acquire()
 def test_a_thread_that_has_the_number_of_an_owner_that_ended(interpreter: str) -> None:
     """A new thread may get the ident of one that ended inside an RLock: it is not called the lock's holder."""
     with python(interpreter, AGAIN) as target:
-        target.hear("follower")
-        seen = settled(target, "wants")
+        seen = settled(target, "follower", "wants")
         follower, wants = target.tids["follower"], target.tids["wants"]
         assert holders(seen) == {follower: (wants, "rlock")}
 
