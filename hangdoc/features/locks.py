@@ -96,7 +96,7 @@ def _futex_edge(pid: int, wait: FutexWait, *, weak: bool) -> Iterator[Edge]:
         return
     lock = f"the {NAMES.get(wait.kind, 'lock')} at {wait.address:#x}"
     if not wait.owner_alive:
-        detail = f"thread {wait.tid} waits for {lock}, held by thread {owner}, which ended without releasing it"
+        detail = f"thread {wait.tid} waits for {lock}, held by thread {owner}, {_end_of_owner(wait)}"
         yield Edge(pid, wait.tid, where, None, "futex", detail, weak, ended=True)
         return
     holder = "itself" if (where, owner) == (pid, wait.tid) else f"thread {owner}"
@@ -106,11 +106,18 @@ def _futex_edge(pid: int, wait: FutexWait, *, weak: bool) -> Iterator[Edge]:
     )
 
 
+def _end_of_owner(wait: FutexWait) -> str:
+    """Say what is known of an owner that is not there; a fork copies a lock, and not the threads that hold it."""
+    if wait.shared_key:
+        return "which is in no process any more: it ended without releasing it"
+    return "which this process does not have: it ended without releasing it, or held it when the process was forked"
+
+
 def _python_edge(pid: int, lock: PythonLock, *, weak: bool) -> Edge:
     what = "RLock" if lock.through == "rlock" else "Lock"
     begin = f"thread {lock.waiting_tid} waits for the Python {what} at {lock.address:#x}"
     if lock.holder_tid is None:
-        end = "whose holder ended without releasing it"
+        end = "whose holder this process does not have: it ended without releasing it, or held it at a fork"
     elif lock.holder_tid == lock.waiting_tid:
         end = f"which it {'most likely ' if lock.through == 'with' else ''}holds itself"
     else:

@@ -253,7 +253,7 @@ def test_a_holder_that_is_gone(interpreter: str) -> None:
         # A thread that Python has done with takes a moment more to end.
         seen = until(target.pid, lambda one: holders(one) == gone)
         edges = lock_edges({target.pid: (seen, seen)})
-        assert all(edge.to_tid is None and "ended without releasing it" in edge.detail for edge in edges)
+        assert all(edge.to_tid is None and "it ended without releasing it" in edge.detail for edge in edges)
 
 
 HOG = """
