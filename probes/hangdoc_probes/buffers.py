@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Literal, TypeVar
 
 from hangdoc.cpython.objects import cpython
 from hangdoc.cpython.runtime import find_interpreter
 from hangdoc.cpython.streams import PythonStream, python_streams
 from hangdoc.cpython.sysmodule import DataRanges, find_sys, names_of
+from hangdoc.glibc.library import find_glibc
 from hangdoc.glibc.stdio import LIST, CStream, c_streams
 from hangdoc.memory.bounded import Bounded, SpentError
-from hangdoc.memory.elf import exports, loaded, symbol
+from hangdoc.memory.elf import symbol
 from hangdoc.memory.image import Image, UnknownLayoutError, UnreadableError
 from hangdoc.memory.process import ProcessMemory
 from hangdoc.model.buffer import Buffers, HiddenText
@@ -36,9 +36,6 @@ TAIL_CHARACTERS = 2000
 
 MOST_ATTEMPTS = 6
 """Readings of a process that prints meanwhile; two in a row have to be equal. Arbitrary."""
-
-C_LIBRARY = re.compile(r"libc(?:\.so\.6|-2\.\d+\.so)")
-"""glibc's file names, also those before 2.34."""
 
 MOST_BYTES = 32 << 20
 """Read of one process in one take; arbitrary: ten times what a large interpreter takes."""
@@ -144,13 +141,12 @@ def _agreed(
 
 def _c(target: Target) -> Callable[[], tuple[CStream, ...]]:
     """Find the C library's list of streams."""
-    for one in loaded(target.image, target.auxiliary):
-        if C_LIBRARY.fullmatch(PurePosixPath(one.name).name) and (table := exports(target.image, one)):
-            streams = symbol(target.image, table, LIST)
-            if streams is not None:
-                address = streams.address
-                return lambda: c_streams(target.image, address)
-    raise UnknownLayoutError("its C library is not glibc, or is a part of the program itself", "")
+    table = find_glibc(target.image, target.auxiliary)
+    streams = symbol(target.image, table, LIST) if table else None
+    if streams is None:
+        raise UnknownLayoutError("its C library is not glibc, or is a part of the program itself", "")
+    address = streams.address
+    return lambda: c_streams(target.image, address)
 
 
 def _c_texts(before: tuple[CStream, ...], now: tuple[CStream, ...]) -> tuple[HiddenText, ...] | None:
