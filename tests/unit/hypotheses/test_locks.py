@@ -12,6 +12,7 @@ from hangdoc.features.waits import ENDED, chain, chain_ends
 from hangdoc.hypotheses.blocked_on_lock import HYPOTHESIS as LOCK
 from hangdoc.hypotheses.deadlock import HYPOTHESIS as DEADLOCK
 from hangdoc.hypotheses.gil_held import HYPOTHESIS as GIL_HELD
+from hangdoc.hypotheses.gil_held_asleep import HYPOTHESIS as GIL_ASLEEP
 from hangdoc.model.engine import Engine
 from hangdoc.model.fd import OpenFiles
 from hangdoc.model.link import Link
@@ -192,3 +193,14 @@ def test_a_kept_interpreter_lock() -> None:
     assert weighed(GIL_HELD, rounds([kept(at) for at in range(12)], runs=(101,))).grade == "ruled-out"
     assert weighed(GIL_HELD, rounds([kept()] * 12)).grade == "ruled-out"
     assert weighed(GIL_HELD, rounds([Missing("locks", "denied")] * 12, runs=(101,))).grade == "undetermined"
+
+
+def test_an_interpreter_lock_that_is_kept_asleep() -> None:
+    """A holder that sleeps is no busy loop, and keeps the lock all the same: it is said who, where and since when."""
+    found = weighed(GIL_ASLEEP, rounds([kept()] * 12))
+    assert (found.grade, [(one.pid, one.tid) for one in found.culprits]) == ("likely", [(101, 101)])
+    assert "1 thread waits for the GIL, held by TID 101 in work (engine/program.py:1) for at least" in found.headline
+    assert weighed(GIL_ASLEEP, rounds([kept()] * 5)).grade == "undetermined"
+    assert weighed(GIL_ASLEEP, rounds([kept()] * 12, runs=(101,))).grade == "ruled-out"
+    assert weighed(GIL_ASLEEP, rounds([kept(at) for at in range(12)])).grade == "ruled-out"
+    assert weighed(GIL_ASLEEP, rounds([Missing("locks", "denied")] * 12)).grade == "undetermined"
