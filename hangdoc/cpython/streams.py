@@ -24,7 +24,8 @@ class PythonStream:
     """What goes to one descriptor. stream: "file" is any object that the program has opened itself.
 
     replaced_by: type of the object that stands in sys in its place, "" for none; marks: positions and addresses that
-    move when anything is written, so that two equal readings are one moment.
+    move when anything is written, so that two equal readings are one moment; cut_bytes: so much before data was not
+    read, because it is more than a mebibyte.
     """
 
     stream: Literal["stdout", "stderr", "file"]
@@ -32,6 +33,7 @@ class PythonStream:
     data: bytes
     replaced_by: str
     marks: tuple[int, ...] = ()
+    cut_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class _Below:
     fd: int
     data: bytes
     marks: tuple[int, ...] = ()
+    cut_bytes: int = 0
 
 
 def python_streams(
@@ -78,7 +81,7 @@ def python_streams(
                 replaced_by = replaced_by or kind
             elif below.fd >= 0:
                 data, marks = below.data + text.pending, below.marks + text.marks
-                one = PythonStream(stream, below.fd, data, replaced_by, marks)
+                one = PythonStream(stream, below.fd, data, replaced_by, marks, below.cut_bytes)
                 found[text.below] = _joined(found.get(text.below), one, below.data)
     for item in others:
         _add(image, python, item, found, seen)
@@ -98,7 +101,7 @@ def _add(image: Image, python: Cpython, item: int, found: dict[int, PythonStream
         return
     before = found.get(text.below)
     stream = "file" if before is None else before.stream
-    one = PythonStream(stream, below.fd, below.data + text.pending, "", below.marks + text.marks)
+    one = PythonStream(stream, below.fd, below.data + text.pending, "", below.marks + text.marks, below.cut_bytes)
     found[text.below] = _joined(before, one, below.data)
 
 
@@ -189,8 +192,9 @@ def _buffered(image: Image, item: int) -> _Below | None:
         return None
     if not (end == -1 or 0 <= start <= end <= size):
         raise UnreadableError("a stream changed while it was read", "")
-    data = image.read(buffer + start, end - start) if end > start else b""
-    return _Below(_descriptor(image, raw), data, (absolute, position, start, end))
+    cut = max(0, end - start - MOST_PENDING_BYTES)
+    data = image.read(buffer + start + cut, end - start - cut) if end > start else b""
+    return _Below(_descriptor(image, raw), data, (absolute, position, start, end), cut)
 
 
 def _descriptor(image: Image, item: int) -> int:

@@ -216,14 +216,18 @@ def _python_texts(before: tuple[PythonStream, ...], now: tuple[PythonStream, ...
     if [one for one in before if one.fd in own] != [one for one in now if one.fd in own]:
         return None
     kept = [one for one in now if one.fd in own or (one.data and one in before)]
-    return tuple(_text(one.stream, one.fd, one.data, one.replaced_by) for one in kept)
+    return tuple(_text(one.stream, one.fd, one.data, one.replaced_by, one.cut_bytes) for one in kept)
 
 
 def _text(
-    stream: Literal["stdout", "stderr", "c-stdout", "c-stderr", "file"], fd: int, data: bytes, replaced_by: str = ""
+    stream: Literal["stdout", "stderr", "c-stdout", "c-stderr", "file"],
+    fd: int,
+    data: bytes,
+    replaced_by: str = "",
+    cut_bytes: int = 0,
 ) -> HiddenText:
     tail = data.decode("utf-8", "replace")[-TAIL_CHARACTERS:]
-    return HiddenText(stream=stream, fd=fd, size_bytes=len(data), tail=tail, replaced_by=replaced_by)
+    return HiddenText(stream=stream, fd=fd, size_bytes=cut_bytes + len(data), tail=tail, replaced_by=replaced_by)
 
 
 def open_session(context: Context) -> Session:

@@ -110,6 +110,16 @@ def test_python_unbuffered_by_its_environment(python: str, tmp_path: Path) -> No
         assert printer.arrived(1) == b"x" * 61 + b"\n"
 
 
+def test_a_buffer_of_two_megabytes(python: str, tmp_path: Path) -> None:
+    """Its size is exact and its tail is there, though not all of it is read."""
+    code = "log = open(1, 'wb', buffering=3_000_000, closefd=False); log.write(b'x' * 2_400_000 + b'end')"
+    with printing([python, "-c", program(code)], tmp_path) as printer:
+        found = buffers_of(printer.pid).python
+        assert isinstance(found, Known)
+        (hidden,) = (text for text in found.value if text.fd == 1 and text.size_bytes)
+        assert (hidden.size_bytes, hidden.tail[-5:]) == (2_400_003, "xxend")
+
+
 LOG = """
 log = open(os.environ['LOG'], 'w'); log.write('pending'); lines = io.StringIO(); lines.write('not a file')
 whole = open(os.environ['LOG'] + '2', 'wb'); whole.write(b'bytes')
