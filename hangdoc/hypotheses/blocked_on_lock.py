@@ -159,9 +159,10 @@ def _holder_is_uncertain(case: Case) -> Outcome:
     inferred = inferred_among(edges_behind(case.features, start))
     if inferred is not None:
         return Present(inferred)
-    if _holder(case) is None:
+    edge = _holder(case)
+    if edge is None:
         return Absent("no holder is named")
-    waits = [_own_wait(case, end) for end in ends_behind(case.features, start)]
+    waits = [_own_wait(case, end) for end in _ends(case, start, edge)]
     unsure = [one for one in waits if one is not None]
     return unsure[0] if unsure else Absent("what the holder does is known")
 
@@ -187,6 +188,10 @@ def _own_wait(case: Case, end: Thread) -> Present | Unread | None:
     return Present(f"{name} waits itself for a lock, and who holds that is not known")
 
 
+def _ends(case: Case, start: Thread, edge: Edge) -> tuple[Thread, ...]:
+    return ends_behind(case.features, start) or (leads_to(edge),)
+
+
 def _culprits(case: Case) -> tuple[Culprit, ...]:
     """Return who has to move: the holder of the lock, or the end of its own chain; the waiter when none is known."""
     stuck = _stuck(case)
@@ -196,7 +201,7 @@ def _culprits(case: Case) -> tuple[Culprit, ...]:
     edge = _holder(case)
     if edge is None:
         return (signs.culprit(case.patient, f"waits for a lock in {place(case.patient, tid)}", tid),)
-    ends = ends_behind(case.features, (case.patient.key.pid, tid)) or (leads_to(edge),)
+    ends = _ends(case, (case.patient.key.pid, tid), edge)
     what = "holds up the lock"
     return tuple(culprit_at(case.features, end, what) for end in ends)
 

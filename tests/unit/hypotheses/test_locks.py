@@ -165,6 +165,15 @@ def test_a_named_holder_is_the_culprit() -> None:
     parked = weighed(LOCK, rounds(held))
     assert (parked.grade, [one.tid for one in parked.culprits]) == ("likely", [HELPER])
     assert "waits itself for a lock" in " ".join(parked.against)
+    # So it is in a program of one process, whose chains have no end but its own main thread.
+    given = [{key: one for key, one in reading.items() if key[1] in {RANK, None}} for reading in rounds(held)]
+    of = trace(
+        [{**one, ("locks", RANK): mutexes((HELPER, 101))} for one in given],
+        processes=[process(101, "launcher")],
+        stacks=[stack("work")],
+    )
+    alone = weigh(LOCK, features(of, Engine(name="generic"), whole(of), steady=True))
+    assert (alone.grade, [one.tid for one in alone.culprits]) == ("likely", [101])
 
 
 def test_older_traces_and_refused_readings() -> None:
