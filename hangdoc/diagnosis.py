@@ -230,16 +230,17 @@ def _output(output: OutputFile, end_wall_ns: int) -> Output:
 
 
 def _output_state(output: OutputFile) -> OutputState:
-    """Return where the text is. A file has everything only if the process's own buffers were seen to be empty."""
+    """Return where the text is. A file has everything, or nothing is for it, only if the buffers were seen empty."""
     file = output.file
     found = output.hidden.value if isinstance(output.hidden, Known) else None
     if isinstance(file.pipe, Known) and file.pipe.value.is_full:
         return "pipe-full"
     if found is not None and found.size_bytes:
         return "held-back"
-    if isinstance(file.size_bytes, Known) and file.size_bytes.value == 0 and file.kind == "file":
-        return "nothing-written"
-    return "flushed" if found is not None and file.kind == "file" else "unknown"
+    if found is None or file.kind != "file":
+        return "unknown"
+    is_empty = isinstance(file.size_bytes, Known) and file.size_bytes.value == 0
+    return "nothing-written" if is_empty else "flushed"
 
 
 def _gpus(gpus: Reading[Gpus]) -> tuple[GpuState, ...] | None:

@@ -65,7 +65,7 @@ class Code:
 class Frame(NamedTuple):
     """One frame; a tuple, because a look makes thousands.
 
-    stack: address of the value stack; in_use: how many of its slots are for certain.
+    stack: address of the value stack; in_use: how many of its slots are for certain; globals: its module's names.
     """
 
     address: int
@@ -73,6 +73,7 @@ class Frame(NamedTuple):
     locals: int
     stack: int
     in_use: int
+    globals: int
 
 
 @dataclass
@@ -149,7 +150,7 @@ class Reader:
             in_use = _block_level(data, *layout.blocks)
         if in_use > code.stack_size or not 0 <= stack - first <= 8 * MOST_SLOTS:
             raise UnreadableError("not a frame", "")
-        return Frame(address, code, first, stack, in_use)
+        return Frame(address, code, first, stack, in_use, _pointer(data, layout.globals))
 
     def _depth(self, code_at: int, code: Code, instruction: int) -> int:
         # Threads of a pool wait at the same instruction.

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 THREAD_NEXT = 8
 """PyThreadState.next, in all versions."""
-OBJECT_TYPE, TYPE_NAME = 8, 24
-"""PyObject.ob_type; PyTypeObject.tp_name."""
+OBJECT_TYPE, TYPE_NAME, TYPE_DICTIONARY = 8, 24, 288
+"""PyObject.ob_type; PyTypeObject.tp_name and tp_dictoffset (0: no attributes; negative: where AttributeLayout says)."""
 TUPLE_SIZE, TUPLE_ITEMS = 16, 24
 """PyVarObject.ob_size; PyTupleObject.ob_item."""
 BYTES_SIZE, BYTES_DATA = 16, 32
 """PyVarObject.ob_size; PyBytesObject.ob_sval."""
 METHOD_DEFINITION, METHOD_SELF = 16, 24
-"""PyCFunctionObject.m_ml (whose first field is ml_name) and m_self."""
+"""PyCFunctionObject.m_ml (whose first field is ml_name) and m_self; PyMethodObject.im_self."""
 LOCK_SEMAPHORE = 16
 """lockobject.lock_lock and rlockobject.rlock_lock (Modules/_threadmodule.c, up to 3.13.0): a sem_t on the heap."""
 RLOCK_OWNER, RLOCK_COUNT = 24, 32
@@ -34,6 +34,7 @@ BLOCK_BYTES, BLOCK_LEVEL, MOST_BLOCKS = 12, 8, 20
 class FrameLayout:
     """PyFrameObject up to 3.10, _PyInterpreterFrame since. header_bytes: what is read of a frame.
 
+    globals: of the pointer to the dictionary of the module's names (f_globals).
     stack: of the pointer to the value stack up to 3.10; since then it follows the local variables.
     blocks: f_iblock and f_blockstack up to 3.10. instruction, owner: since 3.11.
     """
@@ -42,6 +43,7 @@ class FrameLayout:
     previous: int
     header_bytes: int
     locals: int
+    globals: int
     stack: int = 0
     blocks: tuple[int, int] = (0, 0)
     instruction: int = 0
@@ -98,7 +100,7 @@ class Layout:
 def _up_to_3_10(blocks: int) -> Layout:
     """Only f_iblock moved between 3.9 and 3.10; behind it are 20 blocks of 12 bytes, then the local variables."""
     behind = blocks + 8 + 20 * BLOCK_BYTES
-    frame = FrameLayout(32, 24, header_bytes=behind, locals=behind, stack=64, blocks=(blocks, blocks + 8))
+    frame = FrameLayout(32, 24, header_bytes=behind, locals=behind, globals=48, stack=64, blocks=(blocks, blocks + 8))
     code = CodeLayout(names=64, filename=104, name=112, stack_size=32)
     return Layout(32, 0, 8, 176, 0, (24,), frame, code, 48, AttributeLayout(16))
 
@@ -108,21 +110,21 @@ LAYOUTS: dict[int, Layout] = {
     10: _up_to_3_10(104),
     11: Layout(
         *(40, 0, 16, 152, 160, (56, 8)),
-        FrameLayout(code=32, previous=48, header_bytes=72, locals=72, instruction=56, owner=69),
+        FrameLayout(code=32, previous=48, header_bytes=72, locals=72, globals=8, instruction=56, owner=69),
         CodeLayout(names=32, filename=112, name=120, stack_size=68, locals=76, exceptions=40, start=184),
         48,
         AttributeLayout(dictionary=-24, array=-32),
     ),
     12: Layout(
         *(40, 0, 72, 136, 144, (56, 0)),
-        FrameLayout(code=0, previous=8, header_bytes=72, locals=72, instruction=56, owner=70),
+        FrameLayout(code=0, previous=8, header_bytes=72, locals=72, globals=24, instruction=56, owner=70),
         CodeLayout(names=32, filename=112, name=120, stack_size=64, locals=72, exceptions=40, start=192),
         40,
         AttributeLayout(dictionary=-24),
     ),
     13: Layout(
         *(632, 7264, 7344, 152, 160, (72,)),
-        FrameLayout(code=0, previous=8, header_bytes=72, locals=72, instruction=56, owner=70),
+        FrameLayout(code=0, previous=8, header_bytes=72, locals=72, globals=24, instruction=56, owner=70),
         CodeLayout(names=32, filename=112, name=120, stack_size=64, locals=72, exceptions=40, start=200),
         40,
         AttributeLayout(dictionary=-24, inline=24),

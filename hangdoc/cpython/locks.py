@@ -1,10 +1,11 @@
 """Finds who holds the Python lock that a thread waits for: inside `with lock:`, or as the RLock itself records.
 
 A threading.Lock records no holder. But `with lock:` keeps the lock's bound __exit__ on the value stack of its frame
-until the block is left, so the thread with such a frame is the holder. That fails where the block releases the lock
-itself: a frame in it that names `release` is therefore no proof, and Condition.wait is none for the condition's own
-lock. A lock taken with acquire() has no holder that could be found. An RLock, and so a Condition, records
-pthread_self() of its owner.
+until the block is left, so the thread with such a frame is most likely the holder. Not for certain: any code that has
+the lock may have released it meanwhile, and another thread may have taken it. Where that shows (a frame that names
+`release` and has the lock, the method under another name, a context manager inside the block that has the lock, the
+condition's own lock in Condition.wait) no holder is told. A lock taken with acquire() has no holder that could be
+found. An RLock, and so a Condition, records pthread_self() of its owner, a number that is used again.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from hangdoc.cpython.layouts import (
     RLOCK_COUNT,
     RLOCK_OWNER,
 )
+from hangdoc.cpython.reach import LEAST_POINTER, OBJECT_BYTES, Reach
 from hangdoc.cpython.runtime import PythonThread, Runtime, python_threads
 from hangdoc.glibc.descriptor import TID_OFFSET, tid_of
 from hangdoc.glibc.locks import Crew
@@ -31,14 +33,12 @@ from hangdoc.memory.image import Image, UnreadableError, c_string, u32, u64, wor
 from hangdoc.model.locks import PythonLock
 
 LOCK, RLOCK, METHOD = "_thread.lock", "_thread.RLock", "builtin_function_or_method"
+PYTHON_METHOD, CONDITION = "method", "Condition"
 RELEASES = frozenset({"release", "_release_save"})
 WAITER_LOCAL = 2
 """Condition.wait(self, timeout): waiter, its own lock, is the first variable behind the arguments (3.9 to 3.13)."""
-OBJECT_BYTES = 40
-"""Enough of a lock, an RLock and a bound built-in method."""
 MOST_REFERENCES = 1 << 30
 """A freed object has a pointer where it had its count of references."""
-LEAST_POINTER = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,36 @@ class Holding:
     method: int
 
 
+@dataclass(frozen=True)
+class Holder:
+    """Who holds a lock: 0 for a thread that is gone; sure: it is proven."""
+
+    tid: int
+    sure: bool
+
+
+@dataclass(frozen=True)
+class Look:
+    """The frames of all threads, innermost first, and the with blocks that any of them is inside of, by lock."""
+
+    holdings: dict[int, list[Holding]]
+    frames: dict[int, list[Frame]]
+
+    @cached_property
+    def releasing(self) -> tuple[Frame, ...]:
+        """The frames that name `release`."""
+        return tuple(
+            one for frames in self.frames.values() for one in frames if not RELEASES.isdisjoint(one.code.names)
+        )
+
+
 class PythonLocks:
     """The Python locks of one process at one moment."""
 
     def __init__(self, image: Image, runtime: Runtime, crew: Crew) -> None:
         self._image, self._crew = image, crew
         self._reader = Reader(image, runtime.layout)
+        self._reach = Reach(self._reader, runtime.minor)
         self._threads = python_threads(image, runtime, crew)
         self._by_tid = {thread.tid: thread for thread in self._threads}
 
@@ -82,7 +106,7 @@ class PythonLocks:
             holder = self._holder(lock) if lock else None
             if lock and holder is not None:
                 through: Literal["rlock", "with"] = "rlock" if lock.kind == RLOCK else "with"
-                found += [PythonLock(tid, holder or None, lock.address, through) for tid in tids]
+                found += [PythonLock(tid, holder.tid or None, lock.address, through, holder.sure) for tid in tids]
         return tuple(found)
 
     def _not_by_turns(self, waits: Mapping[int, int]) -> list[int]:
@@ -143,8 +167,8 @@ class PythonLocks:
         kind = self._reader.name_of_type(fields[OBJECT_TYPE // 8])
         return _lock_object(itself, kind, fields) if kind in {LOCK, RLOCK} else None
 
-    def _holder(self, lock: LockObject) -> int | None:
-        """Return who holds a lock: 0 for a thread that is gone, None when that cannot be told."""
+    def _holder(self, lock: LockObject) -> Holder | None:
+        """Return who holds a lock; None when that cannot be told."""
         try:
             if lock.kind == RLOCK:
                 return self._owner(lock)
@@ -152,23 +176,48 @@ class PythonLocks:
         except UnreadableError:
             return None
 
-    def _owner(self, lock: LockObject) -> int | None:
+    def _owner(self, lock: LockObject) -> Holder | None:
+        """Return the owner that an RLock records, if it is the thread that took it.
+
+        The number of a thread that ended is given to another one. The main thread's is not; any other thread has to be
+        inside a with block of the lock to be the owner for sure, and has to have the lock somewhere to be it at all.
+        """
         if not lock.owner or u64(self._image, lock.address + RLOCK_OWNER) != lock.owner:
             return None
         for thread in self._threads:
             if thread.ident == lock.owner:
-                return thread.tid
+                return self._taken_by(thread, lock)
         if self._crew.machine not in TID_OFFSET:
             return None
-        # It has no Python state any more, but the thread may be there, or another that has got its number.
+        # It has no Python state any more. A thread that is there all the same may be another that has got its number.
         tid = tid_of(self._image, lock.owner, self._crew.machine)
-        return tid if tid in self._crew.tids and tid else 0
+        return None if tid in self._crew.tids and tid else Holder(0, sure=True)
 
-    def _inside(self, lock: LockObject) -> int | None:
-        """Return the one thread inside a with block of a lock; None when there is none or more than one."""
-        holdings = [one for one in self._holdings.get(lock.address, ()) if self._still(one, lock)]
-        tids = {one.tid for one in holdings}
-        return tids.pop() if len(tids) == 1 else None
+    def _taken_by(self, thread: PythonThread, lock: LockObject) -> Holder | None:
+        frames = self._look.frames[thread.tid]
+        inside = any(one.tid == thread.tid for one in self._look.holdings.get(lock.address, ()))
+        if inside or thread.tid == self._crew.leader or any(self._is_inside(one, lock) for one in frames):
+            return Holder(thread.tid, sure=True)
+        reached = any(self._reach.from_frame(frame, lock.address) for frame in frames)
+        return Holder(thread.tid, sure=False) if reached else None
+
+    def _is_inside(self, frame: Frame, lock: LockObject) -> bool:
+        """Tell whether a frame is inside a with block of the condition that has the lock."""
+        return any(
+            self._reader.type_name(context) == CONDITION and self._reach.from_object(context, lock.address)
+            for context in self._methods(self._in_use(frame))
+        )
+
+    def _inside(self, lock: LockObject) -> Holder | None:
+        """Return the one thread inside a with block of a lock; None when there is none or more than one.
+
+        Nor is it told where any frame of the process that names `release` has this lock.
+        """
+        holdings = self._look.holdings.get(lock.address, ())
+        tids = {one.tid for one in holdings if self._still(one, lock) and not self._may_be_released(one)}
+        if len(tids) != 1 or any(self._reach.from_frame(frame, lock.address) for frame in self._look.releasing):
+            return None
+        return Holder(tids.pop(), sure=False)
 
     def _still(self, holding: Holding, lock: LockObject) -> bool:
         frame = self._reader.frame(holding.frame)
@@ -177,10 +226,9 @@ class PythonLocks:
         return u64(self._image, frame.stack + 8 * holding.slot) == holding.method
 
     @cached_property
-    def _holdings(self) -> Mapping[int, list[Holding]]:
-        """All with blocks of Locks that any thread is inside of, by lock; the frames of all threads, level by level."""
-        found = defaultdict(list)
-        inner: dict[int, list[Frame]] = {thread.tid: [] for thread in self._threads}
+    def _look(self) -> Look:
+        """Look at the frames of all threads, level by level."""
+        look = Look(defaultdict(list), {thread.tid: [] for thread in self._threads})
         level = [(thread.tid, thread.frame) for thread in self._threads if thread.frame]
         size = self._reader.layout.frame.header_bytes
         for _ in range(MOST_FRAMES):
@@ -191,12 +239,12 @@ class PythonLocks:
             for (tid, address), data in zip(level, headers, strict=True):
                 if data is None:
                     continue
-                for holding in self._step(tid, address, data, inner[tid]):
-                    found[holding.lock].append(holding)
+                for holding in self._step(tid, address, data, look.frames[tid]):
+                    look.holdings[holding.lock].append(holding)
                 if previous := self._reader.previous(data):
                     outer.append((tid, previous))
             level = outer
-        return found
+        return look
 
     def _step(self, tid: int, address: int, data: bytes, inner: list[Frame]) -> Iterator[Holding]:
         """Look at one frame; inner: those that it called, to which it is added."""
@@ -206,21 +254,49 @@ class PythonLocks:
                 return
             inner.append(frame)
             slots = words(self._image.read(frame.stack, 8 * frame.in_use)) if frame.in_use else ()
-            for at, lock in self._locks_in(slots, "__exit__") if slots else ():
-                if lock.kind == LOCK and not any(self._may_release(one, lock) for one in inner):
-                    yield Holding(tid, lock.address, frame.address, at, slots[at])
+            for at, lock in self._locks_in(slots, "__exit__"):
+                yield Holding(tid, lock.address, frame.address, at, slots[at])
         except UnreadableError:
             return
 
-    def _may_release(self, frame: Frame, lock: LockObject) -> bool:
-        """Tell whether a frame inside a with block may have released the lock."""
-        if _is_condition_wait(frame.code):
-            return self._is_lock_of(u64(self._image, frame.locals), lock)
-        return not frame.code.names.isdisjoint(RELEASES)
+    def _methods(self, slots: tuple[int, ...]) -> Iterator[int]:
+        """Yield the objects that the bound methods of Python among others are of."""
+        places = [slot for slot in slots if slot >= LEAST_POINTER and slot % 8 == 0]
+        for data in self._image.read_many([(slot, OBJECT_BYTES) for slot in places]):
+            fields = words(data or b"")
+            if fields and self._reader.name_of_type(fields[OBJECT_TYPE // 8]) == PYTHON_METHOD:
+                yield fields[METHOD_SELF // 8]
 
-    def _is_lock_of(self, condition: int, lock: LockObject) -> bool:
-        """Tell whether a condition has this lock among its attributes."""
-        return any(lock.address in words(table) for table in self._reader.attributes(condition))
+    def _may_be_released(self, holding: Holding) -> bool:
+        """Tell whether code inside a with block may have released the lock."""
+        inner: list[Frame] = []
+        for frame in self._look.frames[holding.tid]:
+            inner.append(frame)
+            if self._may_release(frame, holding.lock):
+                return True
+            if frame.address == holding.frame:
+                break
+        above = (self._in_use(inner[-1])[holding.slot + 1 :], *(self._in_use(one) for one in inner[:-1]))
+        return any(
+            self._reach.from_context(context, holding.lock) for stack in above for context in self._methods(stack)
+        )
+
+    def _in_use(self, frame: Frame) -> tuple[int, ...]:
+        return words(self._image.read(frame.stack, 8 * frame.in_use)) if frame.in_use else ()
+
+    def _may_release(self, frame: Frame, lock: int) -> bool:
+        """Tell whether a frame inside a with block may have released the lock, by its name or by another."""
+        if _is_condition_wait(frame.code):
+            return self._reach.from_object(u64(self._image, frame.locals), lock)
+        if not frame.code.names.isdisjoint(RELEASES):
+            return True
+        # A method that is bound to the lock and lies in a local variable: release by another name.
+        variables = self._reach.slots(frame)[: max(frame.stack - frame.locals, 0) // 8]
+        return any(one.address == lock for one in self._bound(variables))
+
+    def _bound(self, slots: tuple[int, ...]) -> Iterator[LockObject]:
+        for method in RELEASES:
+            yield from (lock for _, lock in self._locks_in(slots, method))
 
 
 def _lock_object(address: int, kind: str, fields: tuple[int, ...]) -> LockObject | None:

@@ -111,7 +111,7 @@ def members(image: Image, item: int) -> dict[str, int]:
     raise UnreadableError("a type has no end of bases", "")
 
 
-def items(image: Image, python: Cpython, mapping: int) -> Iterator[tuple[int, int]]:
+def items(image: Image, version: tuple[int, int], mapping: int) -> Iterator[tuple[int, int]]:
     """Yield the keys and values of a dictionary.
 
     PyDictObject (Include/cpython/dictobject.h): ma_keys 32, ma_values 40 (none: not an instance's). PyDictKeysObject
@@ -123,7 +123,7 @@ def items(image: Image, python: Cpython, mapping: int) -> Iterator[tuple[int, in
     if values:
         raise UnreadableError("a dictionary without entries of its own", "")
     head = image.read(keys, 40)
-    if python.version >= (3, 11):
+    if version >= (3, 11):
         log2_bytes, kind = head[9], head[10]
         (count,) = struct.unpack_from("<Q", head, 24)
         width, start = (16 if kind == 1 else 24), keys + 32 + (1 << min(log2_bytes, 32))

@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass
 from typing import Literal
 
-from hangdoc.cpython.objects import MOST_PENDING_BYTES, Cpython, members, pieces, type_name
+from hangdoc.cpython.objects import MOST_PENDING_BYTES, Cpython, members, pieces, type_name, type_of
 from hangdoc.memory.image import Image, UnknownLayoutError, UnreadableError
 
 TEXT, BUFFERED, RAW = "_io.TextIOWrapper", "_io.BufferedWriter", "_io.FileIO"
@@ -21,17 +21,19 @@ LARGEST_BUFFER_BYTES = 1 << 24
 
 @dataclass(frozen=True)
 class PythonStream:
-    """What goes to one descriptor.
+    """What goes to one descriptor. stream: "file" is any object that the program has opened itself.
 
     replaced_by: type of the object that stands in sys in its place, "" for none; marks: positions and addresses that
-    move when anything is written, so that two equal readings are one moment.
+    move when anything is written, so that two equal readings are one moment; cut_bytes: so much before data was not
+    read, because it is more than a mebibyte.
     """
 
-    stream: Literal["stdout", "stderr"]
+    stream: Literal["stdout", "stderr", "file"]
     fd: int
     data: bytes
     replaced_by: str
     marks: tuple[int, ...] = ()
+    cut_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -50,10 +52,15 @@ class _Below:
     fd: int
     data: bytes
     marks: tuple[int, ...] = ()
+    cut_bytes: int = 0
 
 
-def python_streams(image: Image, python: Cpython, names: dict[bytes, int]) -> tuple[PythonStream, ...]:
-    """Read both streams; UnreadableError when one of them is not as CPython has it, or changes meanwhile.
+def python_streams(
+    image: Image, python: Cpython, names: dict[bytes, int], others: tuple[int, ...] = ()
+) -> tuple[PythonStream, ...]:
+    """Read both streams, and others; UnreadableError when one of the two is not as CPython has it, or changes.
+
+    others: text streams and buffers that the program has besides.
 
     A stream that was replaced by an object of another type (a Tee, a logger) is named, and the original one is read:
     what the object itself keeps cannot be known. Streams over one buffer are one: its text is counted once.
@@ -74,9 +81,44 @@ def python_streams(image: Image, python: Cpython, names: dict[bytes, int]) -> tu
                 replaced_by = replaced_by or kind
             elif below.fd >= 0:
                 data, marks = below.data + text.pending, below.marks + text.marks
-                one = PythonStream(stream, below.fd, data, replaced_by, marks)
+                one = PythonStream(stream, below.fd, data, replaced_by, marks, below.cut_bytes)
                 found[text.below] = _joined(found.get(text.below), one, below.data)
+    for item in others:
+        _add(image, python, item, found, seen)
     return tuple(found.values())
+
+
+def _add(image: Image, python: Cpython, item: int, found: dict[int, PythonStream], seen: set[int]) -> None:
+    """Add another text stream or buffer; one that is not as it should be has just been freed."""
+    if item in seen:
+        return
+    try:
+        text = _text(image, python, item) if type_name(image, item) == TEXT else _Text(b"", item, ())
+        below = None if text is None else _below(image, text.below)
+    except UnreadableError:
+        return
+    if text is None or below is None or below.fd < 0 or (item == text.below and item in found):
+        return
+    before = found.get(text.below)
+    stream = "file" if before is None else before.stream
+    one = PythonStream(stream, below.fd, below.data + text.pending, "", below.marks + text.marks, below.cut_bytes)
+    found[text.below] = _joined(before, one, below.data)
+
+
+def writer_types(image: Image, python: Cpython, names: dict[bytes, int]) -> tuple[int, dict[int, None]]:
+    """Return one text stream of sys, and the types that it and its buffer are of; (0, none) where there is none."""
+    kinds: dict[int, None] = {}
+    example = 0
+    for _, name, original in STREAMS:
+        for item in (names.get(name, 0), names.get(original, 0)):
+            if not item or type_name(image, item) != TEXT:
+                continue
+            example = item
+            kinds[type_of(image, item)] = None
+            text = _text(image, python, item)
+            if text is not None and type_name(image, text.below) == BUFFERED:
+                kinds[type_of(image, text.below)] = None
+    return example, kinds
 
 
 def _joined(before: PythonStream | None, one: PythonStream, shared: bytes) -> PythonStream:
@@ -150,8 +192,9 @@ def _buffered(image: Image, item: int) -> _Below | None:
         return None
     if not (end == -1 or 0 <= start <= end <= size):
         raise UnreadableError("a stream changed while it was read", "")
-    data = image.read(buffer + start, end - start) if end > start else b""
-    return _Below(_descriptor(image, raw), data, (absolute, position, start, end))
+    cut = max(0, end - start - MOST_PENDING_BYTES)
+    data = image.read(buffer + start + cut, end - start - cut) if end > start else b""
+    return _Below(_descriptor(image, raw), data, (absolute, position, start, end), cut)
 
 
 def _descriptor(image: Image, item: int) -> int:

@@ -62,7 +62,7 @@ def names_of(image: Image, python: Cpython, mapping: int) -> dict[bytes, int] | 
     kind, used = numbers(image, mapping + 8, 2)
     if kind != python.dict_type or not FEWEST_NAMES <= used <= MOST_NAMES:
         return None
-    found = {key_of(image, python, key): value for key, value in items(image, python, mapping)}
+    found = {key_of(image, python, key): value for key, value in items(image, python.version, mapping)}
     if not found.keys() >= SIGNATURE:
         return None
     return {name: value for name, value in found.items() if name in WANTED and name is not None}

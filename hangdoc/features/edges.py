@@ -10,7 +10,7 @@ class Edge:
     """Who waits for whom.
 
     tid None: the process, whichever of its threads; weak: it looks the same when all is well; ended: whoever should
-    end the wait was a thread of that process, and is no more.
+    end the wait was a thread of that process, and is no more; inferred: that is most likely who, and not proven.
     """
 
     from_pid: int
@@ -21,3 +21,4 @@ class Edge:
     detail: str
     weak: bool = False
     ended: bool = False
+    inferred: bool = False

@@ -105,6 +105,8 @@ def _texts(value: Buffers, fd: int) -> tuple[list[HiddenText], tuple[Missing, ..
             lacks.append(streams)
         else:
             texts += [text for text in streams.value if text.fd == fd]
+    if value.unsearched is not None:
+        lacks.append(value.unsearched)
     lacks += [_replaced(text) for text in texts if text.replaced_by]
     if not texts and not lacks:
         what = f"no buffer that can be read prints to descriptor {fd}: it may have one of its own"

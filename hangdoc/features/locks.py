@@ -96,7 +96,7 @@ def _futex_edge(pid: int, wait: FutexWait, *, weak: bool) -> Iterator[Edge]:
         return
     lock = f"the {NAMES.get(wait.kind, 'lock')} at {wait.address:#x}"
     if not wait.owner_alive:
-        detail = f"thread {wait.tid} waits for {lock}, held by thread {owner}, which ended without releasing it"
+        detail = f"thread {wait.tid} waits for {lock}, held by thread {owner}, {_end_of_owner(wait)}"
         yield Edge(pid, wait.tid, where, None, "futex", detail, weak, ended=True)
         return
     holder = "itself" if (where, owner) == (pid, wait.tid) else f"thread {owner}"
@@ -106,18 +106,28 @@ def _futex_edge(pid: int, wait: FutexWait, *, weak: bool) -> Iterator[Edge]:
     )
 
 
+def _end_of_owner(wait: FutexWait) -> str:
+    """Say what is known of an owner that is not there; a fork copies a lock, and not the threads that hold it."""
+    if wait.shared_key:
+        return "which is in no process any more: it ended without releasing it"
+    return "which this process does not have: it ended without releasing it, or held it when the process was forked"
+
+
 def _python_edge(pid: int, lock: PythonLock, *, weak: bool) -> Edge:
     what = "RLock" if lock.through == "rlock" else "Lock"
     begin = f"thread {lock.waiting_tid} waits for the Python {what} at {lock.address:#x}"
     if lock.holder_tid is None:
-        end = "whose holder ended without releasing it"
+        end = "whose holder this process does not have: it ended without releasing it, or held it at a fork"
     elif lock.holder_tid == lock.waiting_tid:
-        end = "which it holds itself"
+        end = f"which it {'most likely ' if lock.through == 'with' else ''}holds itself"
     else:
-        end = f"held by thread {lock.holder_tid}"
+        likely = "most likely " if lock.through == "with" or not lock.sure else ""
+        end = f"{likely}held by thread {lock.holder_tid}"
         end += " inside a with block" if lock.through == "with" else ""
     ended = lock.holder_tid is None
-    return Edge(pid, lock.waiting_tid, pid, lock.holder_tid, "python-lock", f"{begin}, {end}", weak, ended)
+    inferred = lock.through == "with" or not lock.sure
+    detail = f"{begin}, {end}"
+    return Edge(pid, lock.waiting_tid, pid, lock.holder_tid, "python-lock", detail, weak, ended, inferred)
 
 
 def _gil_edges(pid: int, gils: Sequence[Gil | None]) -> Iterator[Edge]:

@@ -39,10 +39,11 @@ OLD_WORDS = (40, 44)
 
 @dataclass(frozen=True)
 class Crew:
-    """The threads of the process that waits, in the numbers that it knows itself by."""
+    """The threads of the process that waits, in the numbers that it knows itself by; leader: its main thread."""
 
     tids: frozenset[int]
     machine: str
+    leader: int = 0
 
     def most(self, *, private: bool) -> int:
         """Return how many threads may use a lock."""
@@ -134,9 +135,12 @@ def _robust_mutex(around: Around, call: FutexCall, crew: Crew) -> Owned | None:
 
 
 def _mutex(around: Around, call: FutexCall, crew: Crew) -> Owned | None:
-    """A normal, recursive, error-checking or adaptive mutex, std::mutex too: word 2 says that somebody waits."""
+    """A normal, recursive, error-checking or adaptive mutex, std::mutex too: word 2 says that somebody waits.
+
+    Without a timeout glibc waits for it by FUTEX_WAIT (__lll_lock_wait); locks of Rust by FUTEX_WAIT_BITSET.
+    """
     word, count, owner, users, kind, spins, following, previous = _mutex_fields(around)
-    if call.value != 2 or word != 2 or not 0 < owner <= MOST_TID:
+    if call.value != 2 or word != 2 or not 0 < owner <= MOST_TID or (call.bitset and not call.timed):
         return None
     if kind & (ROBUST | PI | ~KINDS) or bool(kind & SHARED) == call.private or following or previous:
         return None

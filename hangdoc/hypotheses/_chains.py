@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hangdoc.features.edges import Edge
 from hangdoc.features.features import Features, Member
 from hangdoc.features.launch_waits import outsiders, standing_graph
-from hangdoc.features.waits import ENDED, Thread, chain_ends, reach
+from hangdoc.features.waits import ENDED, Thread, chain_ends, leads_to, reach, starts_at
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._waits import place
 from hangdoc.model.diagnosis import Culprit
@@ -40,6 +41,18 @@ def who_moves(features: Features, pids: Iterable[int]) -> tuple[Thread, ...]:
     return tuple(sorted(found))
 
 
+def inferred_among(edges: Iterable[Edge]) -> str | None:
+    """Return what is not proven about the holders of the locks that these edges lead through; None when all are."""
+    return next((f"not proven: {edge.detail}" for edge in edges if edge.inferred), None)
+
+
+def edges_behind(features: Features, start: Thread) -> tuple[Edge, ...]:
+    """Return the strong edges of every chain of waits that begins at a thread."""
+    graph = standing_graph(features)
+    behind = reach(graph.strong, start) | {start}
+    return tuple(edge for edge in graph.edges if not edge.weak and starts_at(edge) in behind)
+
+
 def member_of(features: Features, pid: int) -> Member | None:
     """Return the member that has this pid; None for a process outside the launch."""
     return next((member for key, member in features.members.items() if key.pid == pid), None)
@@ -68,7 +81,7 @@ def culprit_at(features: Features, thread: Thread, what: str) -> Culprit:
     if member is not None:
         process, reason = (
             member.process,
-            "a thread of it ended without releasing the lock that it held: the holder is dead",
+            f"{_left_held(features, pid)}: the holder is dead",
         )
         return Culprit(
             pid=pid, start_ticks=process.key.start_ticks, tid=None, role=process.role, rank=process.rank, reason=reason
@@ -84,3 +97,9 @@ def culprit_at(features: Features, thread: Thread, what: str) -> Culprit:
         outside=True,
         reason=f"{name}, outside the launch, {what}",
     )
+
+
+def _left_held(features: Features, pid: int) -> str:
+    """Say which lock nobody is left to release. Whose thread held it may not be known: processes share some."""
+    edges = standing_graph(features).edges
+    return next((edge.detail for edge in edges if leads_to(edge) == (pid, ENDED)), "a thread waits for a lock")

@@ -6,10 +6,11 @@ from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import Waiting, waiting
 from hangdoc.features.edges import Edge
 from hangdoc.features.features import Member
-from hangdoc.features.launch_waits import standing_lock_edges, unread_locks
-from hangdoc.features.waits import leads_to, starts_at
+from hangdoc.features.launch_waits import standing_lock_edges, unread_locks, worker_tids
+from hangdoc.features.links import STANDING_READINGS
+from hangdoc.features.waits import ENDED, Thread, leads_to, starts_at
 from hangdoc.hypotheses import _signs as signs
-from hangdoc.hypotheses._chains import culprit_at, ends_behind, member_of, thread_of
+from hangdoc.hypotheses._chains import culprit_at, edges_behind, ends_behind, inferred_among, member_of, thread_of
 from hangdoc.hypotheses._waits import nobody_left_to_release, place, waits_for_others, worker_threads
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Known, Missing, Reading
@@ -18,7 +19,13 @@ GIL = "gil"
 
 
 def _stuck(case: Case) -> Reading[Waiting | None]:
-    """Return a worker thread that sat in a futex in every round: one whose lock has a known holder before others."""
+    """Return a worker thread that sat in a futex in every round: one whose lock has a known holder before others.
+
+    A lock whose holder is dead needs no stack to tell what the thread is.
+    """
+    orphaned = _orphaned(case)
+    if orphaned is not None:
+        return Known(orphaned)
     threads = worker_threads(case.patient)
     if isinstance(threads, Missing):
         return threads
@@ -34,6 +41,25 @@ def _stuck(case: Case) -> Reading[Waiting | None]:
     return (
         Known(min(found, key=lambda wait: not (wait.untimed and wait.tid in held))) if found else unread or Known(None)
     )
+
+
+def _orphaned(case: Case) -> Waiting | None:
+    """Return the main thread, or another worker, if it waits for a lock whose holder is dead."""
+    held = _held(case)
+    dead = {tid for tid, edge in held.items() if edge.ended} & worker_tids(case.patient)
+    for tid in sorted(dead, key=lambda tid: (tid != case.patient.key.pid, tid)):
+        wait = waiting(case.patient, tid)
+        if isinstance(wait, Known) and wait.value is not None and wait.value.call == "futex" and wait.value.untimed:
+            return wait.value
+    return None
+
+
+def _waits_for_others(case: Case) -> Outcome:
+    """Excluding: its main thread waits for other ranks, unless it is known to wait for a lock whose holder is dead."""
+    orphaned = _orphaned(case)
+    if orphaned is not None and orphaned.tid == case.patient.key.pid:
+        return Absent(f"nobody else can end the wait of thread {orphaned.tid}: the holder of its lock is dead")
+    return waits_for_others(case)
 
 
 def _held(case: Case) -> dict[int, Edge]:
@@ -118,6 +144,54 @@ def _holder_is_named(case: Case) -> Outcome:
     return Present(edge.detail if edge.ended else _holder_stands(case, edge))
 
 
+def _holder_is_uncertain(case: Case) -> Outcome:
+    """Contrary: that somebody holds the lock is likely and not proven, or what the holder itself waits for is unknown.
+
+    Why: a lock tells who holds it, or only that it is held; and a holder that waits for a lock of the second kind may
+    be waiting for anybody.
+    """
+    stuck, name = _stuck(case), signs.name_of(case.patient.process)
+    if isinstance(stuck, Missing) or stuck.value is None:
+        return Absent("nobody waits for a lock")
+    if (unread := _python_locks_unread(case.patient)) is not None:
+        return Unread.of(unread, f"who holds the Python locks of {name}")
+    start = (case.patient.key.pid, stuck.value.tid)
+    inferred = inferred_among(edges_behind(case.features, start))
+    if inferred is not None:
+        return Present(inferred)
+    edge = _holder(case)
+    if edge is None:
+        return Absent("no holder is named")
+    waits = [_own_wait(case, end) for end in _ends(case, start, edge)]
+    unsure = [one for one in waits if one is not None]
+    return unsure[0] if unsure else Absent("what the holder does is known")
+
+
+def _python_locks_unread(member: Member) -> Missing | None:
+    if isinstance(member.locks, Missing):
+        return member.locks
+    last = [locks.python for _, locks in member.locks.value[-STANDING_READINGS:]]
+    return next((one for one in last if isinstance(one, Missing)), None)
+
+
+def _own_wait(case: Case, end: Thread) -> Present | Unread | None:
+    """Look whether the end of a chain of waits waits for a lock too, whose holder is not known."""
+    pid, tid = end
+    member = member_of(case.features, pid)
+    if member is None or tid == ENDED:
+        return None
+    wait, name = waiting(member, tid), thread_of(case.features, end)
+    if isinstance(wait, Missing):
+        return Unread.of(wait, f"what {name} waits in")
+    if wait.value is None or wait.value.call != "futex":
+        return None
+    return Present(f"{name} waits itself for a lock, and who holds that is not known")
+
+
+def _ends(case: Case, start: Thread, edge: Edge) -> tuple[Thread, ...]:
+    return ends_behind(case.features, start) or (leads_to(edge),)
+
+
 def _culprits(case: Case) -> tuple[Culprit, ...]:
     """Return who has to move: the holder of the lock, or the end of its own chain; the waiter when none is known."""
     stuck = _stuck(case)
@@ -127,7 +201,7 @@ def _culprits(case: Case) -> tuple[Culprit, ...]:
     edge = _holder(case)
     if edge is None:
         return (signs.culprit(case.patient, f"waits for a lock in {place(case.patient, tid)}", tid),)
-    ends = ends_behind(case.features, (case.patient.key.pid, tid)) or (leads_to(edge),)
+    ends = _ends(case, (case.patient.key.pid, tid), edge)
     what = "holds up the lock"
     return tuple(culprit_at(case.features, end, what) for end in ends)
 
@@ -157,7 +231,8 @@ HYPOTHESIS = Hypothesis(
         signs.readings_are_steady,
     ),
     supporting=(_nobody_will_release, _holder_is_named, signs.log_is_silent_too_long),
-    excluding=(waits_for_others, signs.nobody_died),
+    contrary=(_holder_is_uncertain,),
+    excluding=(_waits_for_others, signs.nobody_died),
     headline=_headline,
     culprits=_culprits,
     action="Find who should have released the lock in the frames above; end this launch.",

@@ -9,7 +9,7 @@ from hangdoc.features.features import Member, is_tracker
 from hangdoc.features.launch_waits import deadlocks, standing_graph, standing_links, unread_locks
 from hangdoc.features.waits import Thread, circle_edges, leads_to, reach, starts_at
 from hangdoc.hypotheses import _signs as signs
-from hangdoc.hypotheses._chains import culprit_at, end_name, member_of, thread_of
+from hangdoc.hypotheses._chains import culprit_at, end_name, inferred_among, member_of, thread_of
 from hangdoc.hypotheses._waits import every_other_thread_is_parked, idle_is_known, worker_threads
 from hangdoc.model.diagnosis import Culprit, Wait, WaitEnd
 from hangdoc.model.reading import Known, Missing
@@ -91,6 +91,15 @@ def _thread_moved(member: Member, edge: Edge) -> Absent | Unread | None:
     if tid not in clocks.value:
         return Unread(f"what {name} does")
     return None if edge.through == "gil" or clocks.value[tid].is_still else Absent(f"{name} ran")
+
+
+def _a_holder_is_inferred(case: Case) -> Outcome:
+    """Contrary: that somebody in the circle holds the lock that is waited for is likely, and not proven."""
+    edges = _circle(case)
+    inferred = inferred_among(edges)
+    if inferred is not None:
+        return Present(inferred)
+    return Absent("every wait in the circle is recorded") if edges else Absent("no lock is in a circle")
 
 
 def _nobody_else_can_answer(case: Case) -> Outcome:
@@ -212,6 +221,7 @@ HYPOTHESIS = Hypothesis(
         signs.readings_are_steady,
     ),
     supporting=(_waits_in_a_circle, _stands_still, _nobody_else_can_answer),
+    contrary=(_a_holder_is_inferred,),
     excluding=(signs.nobody_died,),
     headline=lambda case: f"Deadlock: {_told(case, _circle(case))}.",
     culprits=_culprits,

@@ -18,7 +18,8 @@ KEPT_S = 9.0
 keeps it for some seconds; otherwise arbitrary."""
 
 
-def _starvation(case: Case) -> Reading[Starvation | None]:
+def starvation_of(case: Case) -> Reading[Starvation | None]:
+    """Return who keeps the suspect's interpreter lock."""
     member = case.patient
     if isinstance(member.locks, Missing):
         return member.locks
@@ -30,25 +31,26 @@ def _starvation(case: Case) -> Reading[Starvation | None]:
     return gil if isinstance(gil, Missing) else Known(gil_starvation(member.key.pid, member.locks.value))
 
 
-def _keeps_the_lock(case: Case) -> Outcome:
+def keeps_the_lock(case: Case) -> Outcome:
     """A thread holds the interpreter lock, its count of switches stands over readings, and others wait for it.
 
     Rule: Python code gives the lock away 5 ms after somebody asks for it; a holder that does not is in native code.
     Fails for one long native call that works (a sort of a huge list), which ends some time: so somebody beside its
     own threads has to wait for it, too.
     """
-    found, name = _starvation(case), signs.name_of(case.patient.process)
+    found, name = starvation_of(case), signs.name_of(case.patient.process)
     if isinstance(found, Missing):
         return Unread.of(found, f"who holds the interpreter lock of {name}")
     if found.value is None:
         return Absent(f"no thread of {name} keeps the interpreter lock from others")
     if found.value.held_s < KEPT_S:
-        return Unread(f"whether one long call just ends later: {_sentence(case)}")
-    return Present(f"{name}: {_sentence(case)}")
+        return Unread(f"whether one long call just ends later: {sentence_of(case)}")
+    return Present(f"{name}: {sentence_of(case)}")
 
 
-def _sentence(case: Case) -> str:
-    found = _starvation(case)
+def sentence_of(case: Case) -> str:
+    """Say who keeps the lock, where and since when."""
+    found = starvation_of(case)
     if isinstance(found, Missing) or found.value is None:
         return "who holds the interpreter lock is not known"
     thread = stack_of(case.patient, found.value.holder_tid)
@@ -64,7 +66,7 @@ def _burns(case: Case) -> Outcome:
     burning = {tid for tid, thread in clocks.value.items() if thread.demand_ratio >= SPIN_DEMAND_RATIO}
     if not burning:
         return Absent(f"no thread of {name} burns CPU")
-    found = _starvation(case)
+    found = starvation_of(case)
     if isinstance(found, Missing) or found.value is None:
         return Unread(f"whether the thread of {name} that burns CPU holds the interpreter lock")
     holder = found.value.holder_tid
@@ -73,8 +75,9 @@ def _burns(case: Case) -> Outcome:
     return Present(f"thread {holder} of {name} burns CPU: demand {clocks.value[holder].demand_ratio:.2f}")
 
 
-def _culprits(case: Case) -> tuple[Culprit, ...]:
-    found = _starvation(case)
+def keepers(case: Case) -> tuple[Culprit, ...]:
+    """Name the thread that keeps the lock."""
+    found = starvation_of(case)
     if isinstance(found, Missing) or found.value is None:
         return ()
     tid = found.value.holder_tid
@@ -89,15 +92,15 @@ HYPOTHESIS = Hypothesis(
     essential=(
         _burns,
         signs.nothing_progresses,
-        _keeps_the_lock,
+        keeps_the_lock,
         signs.positive_or_patience(is_waited_for),
         signs.readings_are_steady,
     ),
-    supporting=(_keeps_the_lock, _burns, signs.log_is_silent_too_long),
+    supporting=(keeps_the_lock, _burns, signs.log_is_silent_too_long),
     confirm_at=3,
     excluding=(polls_for_requests, is_in("import", "compile"), signs.nobody_died),
-    headline=lambda case: f"{signs.name_of(case.patient.process)} is kept by one thread: {_sentence(case)}.",
-    culprits=_culprits,
+    headline=lambda case: f"{signs.name_of(case.patient.process)} is kept by one thread: {sentence_of(case)}.",
+    culprits=keepers,
     action="Look at the native call under the frame named above: it never gives the interpreter lock back.",
     playbook="gil-held",
 )

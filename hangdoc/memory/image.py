@@ -47,6 +47,11 @@ def u32(image: Image, address: int) -> int:
     return int.from_bytes(image.read(address, 4), "little")
 
 
+def i64(image: Image, address: int) -> int:
+    """Read a signed number of eight bytes."""
+    return int.from_bytes(image.read(address, 8), "little", signed=True)
+
+
 def i32(image: Image, address: int) -> int:
     """Read a signed number of four bytes."""
     return int.from_bytes(image.read(address, 4), "little", signed=True)

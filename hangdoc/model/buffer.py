@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from hangdoc.model.reading import Reading
+from hangdoc.model.reading import Missing, Reading
 
 
 class HiddenText(Struct, frozen=True, kw_only=True):
@@ -29,7 +29,10 @@ class Buffers(Struct, frozen=True, tag="buffers"):
     """The buffers probe's reading of one process; each library's own failure is Missing in it.
 
     python, c: streams that are in use, one for each buffer; empty where there is none (a process without Python).
+    unsearched: why it is not known whether the program has opened the same descriptors a second time; None where it
+    was searched, or was not asked (an older trace).
     """
 
     python: Reading[tuple[HiddenText, ...]]
     c: Reading[tuple[HiddenText, ...]]
+    unsearched: Missing | None = None

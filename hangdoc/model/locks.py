@@ -52,7 +52,9 @@ class Gil(Struct, frozen=True, array_like=True):
 class PythonLock(Struct, frozen=True, array_like=True):
     """A thread that waits for a Python lock whose holder could be found.
 
-    through: "rlock" (the lock records its owner) or "with" (the holder is inside a with block of this lock).
+    through: "rlock" (the lock records its owner) or "with" (the holder is inside a with block of this lock, which does
+    not prove that nobody has released it since). sure: of an RLock, that this thread took it is proven; else its number
+    may have been that of a thread which ended.
     holder_tid: None when the holder's thread is gone; address: of the lock object.
     """
 
@@ -60,6 +62,7 @@ class PythonLock(Struct, frozen=True, array_like=True):
     holder_tid: int | None
     address: int
     through: Literal["rlock", "with"]
+    sure: bool = True
 
 
 class Locks(Struct, frozen=True, tag="locks"):

@@ -15,11 +15,12 @@ from hangdoc_probes._threads import LINE_BYTES, Threads, thread_file
 class FutexWaits:
     """The threads of a process (as /proc numbers them) and those that wait for a futex.
 
-    complete: all of them were read.
+    places: where in the program each of these goes on when it is woken; complete: all threads were read.
     """
 
     tids: tuple[int, ...]
     calls: dict[int, FutexCall]
+    places: dict[int, int]
     complete: bool
 
 
@@ -28,6 +29,7 @@ def futex_waits(seen: Threads, machine: str) -> FutexWaits:
     if seen.denied is not None:
         raise seen.denied
     calls: dict[int, FutexCall] = {}
+    places: dict[int, int] = {}
     known: dict[bytes, FutexCall | None] = {}
     for tid, line in seen.calls.items():
         # Threads of a pool wait with the same arguments, but each has its own stack.
@@ -37,8 +39,8 @@ def futex_waits(seen: Threads, machine: str) -> FutexWaits:
             known[arguments] = futex_call(found, machine) if found else None
         call = known[arguments]
         if call is not None:
-            calls[tid] = call
-    return FutexWaits(seen.tids, calls, complete=seen.all_read)
+            calls[tid], places[tid] = call, int(line.split()[-1], 16)
+    return FutexWaits(seen.tids, calls, places, complete=seen.all_read)
 
 
 def still_waits(proc: Path, pid: int, tid: int, call: FutexCall, machine: str) -> bool:

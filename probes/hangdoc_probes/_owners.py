@@ -6,21 +6,25 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TypeAlias
 
 from hangdoc.cpython.gil import GilState, gil_at, gil_waited_for
 from hangdoc.cpython.locks import PythonLocks
 from hangdoc.cpython.runtime import find_runtime
+from hangdoc.glibc.library import CALLER, find_glibc, is_file_of_locks
 from hangdoc.glibc.locks import AFTER_BYTES, BEFORE_BYTES, Around, Crew, Owned, recognise
 from hangdoc.memory.bounded import Bounded, SpentError
+from hangdoc.memory.elf import Exports, symbol
 from hangdoc.memory.image import UnknownLayoutError, UnreadableError
 from hangdoc.memory.process import ProcessMemory
 from hangdoc.model.locks import FutexWait, Gil, LockKind, Locks, PythonLock
 from hangdoc.model.reading import Known, Missing, Reading
-from hangdoc.procfs.maps import Mapping, parse_maps, shared_key
+from hangdoc.procfs.maps import Mapping, mapping_at, parse_maps, shared_key
 from hangdoc.procfs.syscalls import FutexCall
 from hangdoc_probes._futexes import FutexWaits, still_waits
-from hangdoc_probes._reading import missing, program_file, read, read_table
-from hangdoc_probes._tids import Tids, process_of_thread
+from hangdoc_probes._reading import program_file, read, read_table
+from hangdoc_probes._sharers import owners, sees_all
+from hangdoc_probes._tids import Tids
 
 NAME = "locks"
 MOST_BYTES, MOST_READS = 64 << 20, 500_000
@@ -49,6 +53,25 @@ class Scene:
         """The address space, read only where it is needed."""
         return parse_maps(read_table(f"{self.proc}/{self.pid}/maps"))
 
+    @cached_property
+    def glibc(self) -> Exports | None:
+        """The C library; None where the locks of its kind are a part of the program, or there are none."""
+        try:
+            return find_glibc(self.memory, self.auxiliary)
+        except UnreadableError:
+            return None
+
+    def is_foreign(self, place: int) -> bool:
+        """Tell whether a wait that goes on at this place is none of the C library's own."""
+        if self.glibc is None:
+            return False
+        caller = symbol(self.memory, self.glibc, CALLER)
+        mapping = mapping_at(self.mappings, place)
+        if caller is None or mapping is None:
+            return False
+        through = caller.address <= place < caller.address + caller.size_bytes
+        return through or not is_file_of_locks(mapping.path)
+
     @property
     def auxiliary(self) -> bytes:
         """What the kernel told the program when it started it."""
@@ -67,12 +90,17 @@ class Scene:
 def read_locks(scene: Scene, waits: FutexWaits) -> Locks:
     """Read every lock that a thread waits for."""
     tids = Tids(scene.proc, scene.pid, waits.tids)
-    crew = Crew(tids.inner, scene.machine)
+    crew = Crew(tids.inner, scene.machine, tids.inner_of(scene.pid))
     by_call = defaultdict(list)
     for tid, call in waits.calls.items():
         by_call[call].append(tid)
     calls = list(by_call)
     found = {call: _read_one(scene, call, data, crew) for call, data in zip(calls, _around(scene, calls), strict=True)}
+    for call, waiting in by_call.items():
+        owner = found[call].owned.owner
+        told = isinstance(owner, Known) and owner.value is not None and found[call].gil is None
+        if told and any(scene.is_foreign(waits.places[tid]) for tid in waiting):
+            found[call] = Read(call, FOREIGN, None)
     futexes = [one for call, waiting in by_call.items() for one in _waits(scene, found[call], waiting, tids)]
     gil = _gil(scene, found, by_call, crew, tids)
     return Locks(
@@ -81,6 +109,9 @@ def read_locks(scene: Scene, waits: FutexWaits) -> Locks:
         python=_python(scene, waits, found, crew, tids),
         complete=waits.complete,
     )
+
+
+FOREIGN = Owned("unknown", Missing(NAME, "unsupported", "a lock that is not the C library's: its owner is not known"))
 
 
 def _around(scene: Scene, calls: list[FutexCall]) -> list[bytes | None]:
@@ -109,38 +140,48 @@ def _waits(scene: Scene, one: Read, waiting: list[int], tids: Tids) -> list[Fute
         if kind != "gil" and not still_waits(scene.proc, scene.pid, waiting[0], call, scene.machine):
             owner = Missing(NAME, "gone", "the thread had the lock before its owner could be told")
         else:
-            owner, pid, alive = _outer(scene, held, kind, tids, key)
+            owner, pid, alive = _outer(scene, held, kind, tids) if not key else _sharer(scene, held, kind, key)
     return [FutexWait(tid, call.address, key, kind, owner, alive, pid) for tid in waiting]
-
-
-def _outer(scene: Scene, inner: int, kind: LockKind, tids: Tids, key: str) -> tuple[Reading[int | None], int, bool]:
-    """Translate an owner into /proc's numbers: the owner, the process it is of (0: the waiter's own), is it alive."""
-    tid = tids.outer.get(inner)
-    if tid is not None:
-        return Known(tid), 0, True
-    if tids.nested:
-        return Missing(NAME, "unsupported", "the owner is no thread of this process in its PID namespace"), 0, True
-    pid = process_of_thread(scene.proc, inner) if key else None
-    if pid is not None:
-        return _sharer(scene, inner, pid, key), pid, True
-    if kind in MAY_OUTLIVE:
-        return Known(inner), 0, False
-    return Missing(NAME, "gone", "the owner ended while it was read"), 0, True
-
-
-def _sharer(scene: Scene, tid: int, pid: int, key: str) -> Reading[int | None]:
-    """Return an owner in another process if that process has the shared memory too: else its number is reused."""
-    try:
-        mappings = parse_maps(read_table(f"{scene.proc}/{pid}/maps"))
-    except OSError as error:
-        return missing(NAME, error)
-    if any(one.shared and key.startswith(f"{one.device}:{one.inode}:") for one in mappings):
-        return Known(tid)
-    return Missing(NAME, "gone", f"the owner {tid} has ended, and its number has been given to another")
 
 
 MAY_OUTLIVE: frozenset[LockKind] = frozenset({"mutex"})
 """Locks that stay held when their owner ends; the kernel itself hands on the other kinds."""
+
+Told: TypeAlias = tuple[Reading[int | None], int, bool]
+"""An owner in /proc's numbers, the process it is of (0: the waiter's own), and whether it is alive."""
+
+
+def _outer(scene: Scene, inner: int, kind: LockKind, tids: Tids) -> Told:
+    """Tell who holds a lock of one process: a thread of it, or one that it does not have any more, or never had."""
+    tid = tids.outer.get(inner)
+    if tid is not None:
+        return Known(tid), 0, True
+    if kind not in MAY_OUTLIVE:
+        return Missing(NAME, "gone", "the owner ended while it was read"), 0, True
+    if scene.glibc is None:
+        return (
+            Missing(NAME, "unsupported", "the owner is no thread of this process: it may be no lock of glibc"),
+            0,
+            True,
+        )
+    return Known(inner), 0, False
+
+
+def _sharer(scene: Scene, inner: int, kind: LockKind, key: str) -> Told:
+    """Tell who holds a lock that processes share: the one thread of this number among all that have the memory."""
+    found = owners(scene.proc, inner, key)
+    if found.unread is not None:
+        return found.unread, 0, True
+    if len(found.threads) > 1:
+        return Missing(NAME, "unsupported", f"threads of different PID namespaces have the number {inner}"), 0, True
+    if found.threads:
+        pid, tid = found.threads[0]
+        return Known(tid), 0 if pid == scene.pid else pid, True
+    if kind not in MAY_OUTLIVE:
+        return Missing(NAME, "gone", "the owner ended while it was read"), 0, True
+    if not sees_all(scene.proc):
+        return Missing(NAME, "unsupported", f"the owner {inner} may be in another PID namespace"), 0, True
+    return Known(inner), 0, False
 
 
 def _gil(
@@ -195,4 +236,4 @@ def _held(
 
 def _translated(lock: PythonLock, tids: Tids) -> PythonLock:
     holder = None if lock.holder_tid is None else tids.outer[lock.holder_tid]
-    return PythonLock(tids.outer[lock.waiting_tid], holder, lock.address, lock.through)
+    return PythonLock(tids.outer[lock.waiting_tid], holder, lock.address, lock.through, lock.sure)

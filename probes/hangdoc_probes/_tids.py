@@ -17,7 +17,7 @@ class Tids:
     def __init__(self, proc: Path, pid: int, tids: Sequence[int] | None = None) -> None:
         self._task = f"{proc}/{pid}/task"
         tids = numbered(self._task) if tids is None else tids
-        self.nested = len(_numbers(f"{proc}/{pid}/status", b"NSpid:")) > 1
+        self.nested = len(numbers_of(f"{proc}/{pid}/status", b"NSpid:")) > 1
         self.outer: dict[int, int] = dict(self._translated(tids)) if self.nested else {tid: tid for tid in tids}
         self.inner = frozenset(self.outer)
         self._inner_of = {outer: inner for inner, outer in self.outer.items()} if self.nested else {}
@@ -29,23 +29,15 @@ class Tids:
     def _translated(self, tids: Sequence[int]) -> Iterator[tuple[int, int]]:
         for tid in tids:
             try:
-                numbers = _numbers(f"{self._task}/{tid}/status", b"NSpid:")
+                numbers = numbers_of(f"{self._task}/{tid}/status", b"NSpid:")
             except (FileNotFoundError, ProcessLookupError):
                 continue
             if numbers:
                 yield numbers[-1], tid
 
 
-def process_of_thread(proc: Path, tid: int) -> int | None:
-    """Return the process that a thread is of; None when there is no such thread."""
-    try:
-        found = _numbers(f"{proc}/{tid}/status", b"Tgid:")
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    return found[0] if found else None
-
-
-def _numbers(path: str, name: bytes) -> list[int]:
+def numbers_of(path: str, name: bytes) -> list[int]:
+    """Return the numbers in a line of a status file; none when it has no such line."""
     for line in read(path).split(b"\n"):
         if line.startswith(name):
             return [int(field) for field in line.split()[1:]]

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Literal, TypeVar
 
 from hangdoc.cpython.objects import cpython
+from hangdoc.cpython.pools import MOST_POOLS, objects_of
 from hangdoc.cpython.runtime import find_interpreter
-from hangdoc.cpython.streams import PythonStream, python_streams
+from hangdoc.cpython.streams import PythonStream, python_streams, writer_types
 from hangdoc.cpython.sysmodule import DataRanges, find_sys, names_of
+from hangdoc.glibc.library import find_glibc
 from hangdoc.glibc.stdio import LIST, CStream, c_streams
 from hangdoc.memory.bounded import Bounded, SpentError
-from hangdoc.memory.elf import exports, loaded, symbol
+from hangdoc.memory.elf import symbol
 from hangdoc.memory.image import Image, UnknownLayoutError, UnreadableError
 from hangdoc.memory.process import ProcessMemory
 from hangdoc.model.buffer import Buffers, HiddenText
@@ -37,11 +38,11 @@ TAIL_CHARACTERS = 2000
 MOST_ATTEMPTS = 6
 """Readings of a process that prints meanwhile; two in a row have to be equal. Arbitrary."""
 
-C_LIBRARY = re.compile(r"libc(?:\.so\.6|-2\.\d+\.so)")
-"""glibc's file names, also those before 2.34."""
-
 MOST_BYTES = 32 << 20
 """Read of one process in one take; arbitrary: ten times what a large interpreter takes."""
+
+MOST_SEARCHED_BYTES = 256 << 20
+"""Read of one process's heap in one take; arbitrary: the headers of 4 GiB and a tenth of a large interpreter's."""
 
 MOST_READS = 30_000
 """Single reads of one process in one take (about 5 us each); arbitrary."""
@@ -54,9 +55,13 @@ C_NAMES: dict[int, Literal["c-stdout", "c-stderr"]] = {1: "c-stdout", 2: "c-stde
 
 @dataclass(frozen=True)
 class Target:
-    """One process's memory and what lies in it. auxiliary: /proc/PID/auxv; program: the path of its file."""
+    """One process's memory and what lies in it.
+
+    heap: the same, to be searched; auxiliary: /proc/PID/auxv; program: the path of its file.
+    """
 
     image: Image
+    heap: Image
     mappings: tuple[Mapping, ...]
     auxiliary: bytes
     program: str
@@ -83,7 +88,8 @@ class BuffersSession:
         try:
             mappings = parse_maps(read_table(f"{self._proc}/{pid}/maps"))
             auxiliary, program = read(f"{self._proc}/{pid}/auxv"), program_file(self._proc, pid)
-            buffers = buffers_of(Target(Bounded(memory, MOST_BYTES, MOST_READS), mappings, auxiliary, program))
+            image, heap = Bounded(memory, MOST_BYTES, MOST_READS), Bounded(memory, MOST_SEARCHED_BYTES, MOST_POOLS * 2)
+            buffers = buffers_of(Target(image, heap, mappings, auxiliary, program))
         except PermissionError as error:
             return missing(NAME, error, attach=True)
         finally:
@@ -97,10 +103,37 @@ class BuffersSession:
 
 def buffers_of(target: Target) -> Buffers:
     """Read what a process holds back; what is not certain is missing."""
+    others = _writers(target)
+    found = others.value if isinstance(others, Known) else ()
     return Buffers(
-        python=_certain(lambda: _python(target), _python_texts),
+        python=_certain(lambda: _python(target, found), _python_texts),
         c=_certain(lambda: _c(target), _c_texts),
+        unsearched=others if isinstance(others, Missing) else None,
     )
+
+
+def _writers(target: Target) -> Reading[tuple[int, ...]]:
+    """Look for every object of Python that buffers what is written; Missing where they cannot all be found."""
+    try:
+        return Known(_search(target))
+    except UnknownLayoutError as error:
+        return Missing(NAME, "unsupported", error.message)
+    except (UnreadableError, SpentError, struct.error) as error:
+        return Missing(NAME, "failed", str(error))
+    except OSError as error:
+        return missing(NAME, error, attach=True)
+
+
+def _search(target: Target) -> tuple[int, ...]:
+    found = find_interpreter(target.image, target.auxiliary, target.program)
+    if found is None:
+        return ()
+    python = cpython(target.image, found)
+    names = names_of(target.image, python, find_sys(target.image, python, DataRanges(target.mappings))) or {}
+    example, kinds = writer_types(target.image, python, names)
+    if not example:
+        raise UnknownLayoutError("sys has no text stream to search by", "")
+    return objects_of(target.heap, target.mappings, kinds, example)
 
 
 def _certain(
@@ -144,13 +177,12 @@ def _agreed(
 
 def _c(target: Target) -> Callable[[], tuple[CStream, ...]]:
     """Find the C library's list of streams."""
-    for one in loaded(target.image, target.auxiliary):
-        if C_LIBRARY.fullmatch(PurePosixPath(one.name).name) and (table := exports(target.image, one)):
-            streams = symbol(target.image, table, LIST)
-            if streams is not None:
-                address = streams.address
-                return lambda: c_streams(target.image, address)
-    raise UnknownLayoutError("its C library is not glibc, or is a part of the program itself", "")
+    table = find_glibc(target.image, target.auxiliary)
+    streams = symbol(target.image, table, LIST) if table else None
+    if streams is None:
+        raise UnknownLayoutError("its C library is not glibc, or is a part of the program itself", "")
+    address = streams.address
+    return lambda: c_streams(target.image, address)
 
 
 def _c_texts(before: tuple[CStream, ...], now: tuple[CStream, ...]) -> tuple[HiddenText, ...] | None:
@@ -161,7 +193,7 @@ def _c_texts(before: tuple[CStream, ...], now: tuple[CStream, ...]) -> tuple[Hid
     return tuple(_text(C_NAMES.get(one.fd, "file"), one.fd, one.data) for one in kept)
 
 
-def _python(target: Target) -> Callable[[], tuple[PythonStream, ...]]:
+def _python(target: Target, others: tuple[int, ...]) -> Callable[[], tuple[PythonStream, ...]]:
     """Find CPython and its sys module; without one there is nothing to read."""
     found = find_interpreter(target.image, target.auxiliary, target.program)
     if found is None:
@@ -173,22 +205,29 @@ def _python(target: Target) -> Callable[[], tuple[PythonStream, ...]]:
         names = names_of(target.image, python, address)
         if names is None:
             raise UnreadableError("the sys module changed while it was read", "")
-        return python_streams(target.image, python, names)
+        return python_streams(target.image, python, names, others)
 
     return measure
 
 
 def _python_texts(before: tuple[PythonStream, ...], now: tuple[PythonStream, ...]) -> tuple[HiddenText, ...] | None:
-    if before != now:
+    """Return the streams of sys and files that hold text; a file that is being written is left out."""
+    own = {1, 2} | {one.fd for one in (*before, *now) if one.stream != "file"}
+    if [one for one in before if one.fd in own] != [one for one in now if one.fd in own]:
         return None
-    return tuple(_text(one.stream, one.fd, one.data, one.replaced_by) for one in now)
+    kept = [one for one in now if one.fd in own or (one.data and one in before)]
+    return tuple(_text(one.stream, one.fd, one.data, one.replaced_by, one.cut_bytes) for one in kept)
 
 
 def _text(
-    stream: Literal["stdout", "stderr", "c-stdout", "c-stderr", "file"], fd: int, data: bytes, replaced_by: str = ""
+    stream: Literal["stdout", "stderr", "c-stdout", "c-stderr", "file"],
+    fd: int,
+    data: bytes,
+    replaced_by: str = "",
+    cut_bytes: int = 0,
 ) -> HiddenText:
     tail = data.decode("utf-8", "replace")[-TAIL_CHARACTERS:]
-    return HiddenText(stream=stream, fd=fd, size_bytes=len(data), tail=tail, replaced_by=replaced_by)
+    return HiddenText(stream=stream, fd=fd, size_bytes=cut_bytes + len(data), tail=tail, replaced_by=replaced_by)
 
 
 def open_session(context: Context) -> Session:

@@ -152,7 +152,7 @@ def test_small_memories_full_of_cycles(memory: Image, start: int, version: tuple
     for walk in (
         lambda: c_streams(image, start),
         lambda: members(image, start),
-        lambda: list(items(image, python, start)),
+        lambda: list(items(image, python.version, start)),
         lambda: key_of(image, python, start),
         lambda: pieces(image, python, start),
         lambda: exports(image, Loaded("", 0, start)),

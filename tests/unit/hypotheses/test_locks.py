@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from hangdoc.criteria import Weighed, weigh
 from hangdoc.features.features import Features, features
@@ -11,6 +12,7 @@ from hangdoc.features.waits import ENDED, chain, chain_ends
 from hangdoc.hypotheses.blocked_on_lock import HYPOTHESIS as LOCK
 from hangdoc.hypotheses.deadlock import HYPOTHESIS as DEADLOCK
 from hangdoc.hypotheses.gil_held import HYPOTHESIS as GIL_HELD
+from hangdoc.hypotheses.gil_held_asleep import HYPOTHESIS as GIL_ASLEEP
 from hangdoc.model.engine import Engine
 from hangdoc.model.fd import OpenFiles
 from hangdoc.model.link import Link
@@ -126,6 +128,33 @@ def test_a_dead_holder() -> None:
         assert (end.thread, end.certain) == ((101, ENDED), True)
 
 
+def test_a_dead_holder_needs_no_stacks() -> None:
+    """A program that is not Python's: the main thread waits for a lock whose holder is dead, which says enough."""
+
+    def without_stacks(tid: int) -> list[Readings]:
+        no_stacks = {("stacks", key): Missing("stacks", "unsupported") for key in (LAUNCHER, RANK, PEER)}
+        return [{**one, **no_stacks} for one in rounds([mutexes((tid, 999), alive=False)] * 4)]
+
+    found = weighed(LOCK, without_stacks(101))
+    assert (found.grade, [(one.pid, one.tid) for one in found.culprits]) == ("confirmed", [(101, None)])
+    assert "held it when the process was forked" in found.culprits[0].reason
+    # A helper's dead lock says nothing of a rank.
+    assert weighed(LOCK, without_stacks(HELPER)).grade == "undetermined"
+
+
+def python_circle(*pairs: tuple[int, int], through: Literal["rlock", "with"], sure: bool) -> Locks:
+    return Locks((), Known(None), Known(tuple(PythonLock(*pair, 64 * pair[0], through, sure) for pair in pairs)))
+
+
+def test_a_holder_that_is_not_proven_makes_nothing_certain() -> None:
+    """A circle or a holder that rests on a with block, or on a number that may have been used again, is likely."""
+    for through, sure, grade in (("rlock", True, "confirmed"), ("rlock", False, "likely"), ("with", False, "likely")):
+        locks = python_circle((101, HELPER), (HELPER, 101), through=through, sure=sure)  # type: ignore[arg-type]
+        assert weighed(DEADLOCK, rounds([locks] * 4)).grade == grade
+        held = python_circle((101, HELPER), through=through, sure=sure)  # type: ignore[arg-type]
+        assert weighed(LOCK, rounds([held] * 4)).grade == "likely"
+
+
 def test_a_named_holder_is_the_culprit() -> None:
     """Before patience ends the holder alone makes no hang: it may be idle, or at work; it is named all the same."""
     held = [mutexes((101, HELPER))] * 4
@@ -134,7 +163,17 @@ def test_a_named_holder_is_the_culprit() -> None:
     assert [(one.pid, one.tid) for one in idle.culprits] == [(101, HELPER)]
     assert weighed(DEADLOCK, rounds(held, helper=ACCEPT)).grade == "ruled-out"
     parked = weighed(LOCK, rounds(held))
-    assert (parked.grade, [one.tid for one in parked.culprits]) == ("confirmed", [HELPER])
+    assert (parked.grade, [one.tid for one in parked.culprits]) == ("likely", [HELPER])
+    assert "waits itself for a lock" in " ".join(parked.against)
+    # So it is in a program of one process, whose chains have no end but its own main thread.
+    given = [{key: one for key, one in reading.items() if key[1] in {RANK, None}} for reading in rounds(held)]
+    of = trace(
+        [{**one, ("locks", RANK): mutexes((HELPER, 101))} for one in given],
+        processes=[process(101, "launcher")],
+        stacks=[stack("work")],
+    )
+    alone = weigh(LOCK, features(of, Engine(name="generic"), whole(of), steady=True))
+    assert (alone.grade, [one.tid for one in alone.culprits]) == ("likely", [101])
 
 
 def test_older_traces_and_refused_readings() -> None:
@@ -163,3 +202,14 @@ def test_a_kept_interpreter_lock() -> None:
     assert weighed(GIL_HELD, rounds([kept(at) for at in range(12)], runs=(101,))).grade == "ruled-out"
     assert weighed(GIL_HELD, rounds([kept()] * 12)).grade == "ruled-out"
     assert weighed(GIL_HELD, rounds([Missing("locks", "denied")] * 12, runs=(101,))).grade == "undetermined"
+
+
+def test_an_interpreter_lock_that_is_kept_asleep() -> None:
+    """A holder that sleeps is no busy loop, and keeps the lock all the same: it is said who, where and since when."""
+    found = weighed(GIL_ASLEEP, rounds([kept()] * 12))
+    assert (found.grade, [(one.pid, one.tid) for one in found.culprits]) == ("likely", [(101, 101)])
+    assert "1 thread waits for the GIL, held by TID 101 in work (engine/program.py:1) for at least" in found.headline
+    assert weighed(GIL_ASLEEP, rounds([kept()] * 5)).grade == "undetermined"
+    assert weighed(GIL_ASLEEP, rounds([kept()] * 12, runs=(101,))).grade == "ruled-out"
+    assert weighed(GIL_ASLEEP, rounds([kept(at) for at in range(12)])).grade == "ruled-out"
+    assert weighed(GIL_ASLEEP, rounds([Missing("locks", "denied")] * 12)).grade == "undetermined"

@@ -1,5 +1,7 @@
 /* One thread waits for each kind of lock there is. Each says its name and tid, then waits; "ready" comes last. */
 #define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -72,6 +74,12 @@ static void start(void *(*act)(void *), void *argument, pthread_t *thread) {
     pthread_create(thread ? thread : &unused, 0, act, argument);
 }
 
+static void *plain_wait(void *word) {
+    say("plain");
+    syscall(SYS_futex, word, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 2, 0, 0, 0);
+    return 0;
+}
+
 static int pair(void) {
     /* Two processes hold one mutex each and want the other's. */
     struct { pthread_mutex_t mutex[2]; sem_t taken[2]; } *common = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -90,8 +98,54 @@ static int pair(void) {
     return 0;
 }
 
+static void *hold_first(void *unused) { pthread_mutex_lock(&ring[0]); say("parent"); for (;;) pause(); return unused; }
+
+static int forked(void) {
+    /* The child has a copy of a mutex that another thread of its parent holds. */
+    sem_init(&said, 0, 0);
+    start(hold_first, 0, 0);
+    sem_wait(&said);
+    if (!fork()) { prctl(PR_SET_PDEATHSIG, SIGKILL); say("child"); pthread_mutex_lock(&ring[0]); }
+    for (;;) pause();
+}
+
+static int shared(const char *act, const char *path) {
+    /* A mutex in a file: "hold" makes it and keeps it, "die" makes it and ends, "want" waits for it. */
+    int file = open(path, O_RDWR | O_CREAT, 0600);
+    if (ftruncate(file, 4096)) return 1;
+    pthread_mutex_t *mutex = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (strcmp(act, "want")) {
+        pthread_mutexattr_t attributes;
+        pthread_mutexattr_init(&attributes);
+        pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+        pthread_mutex_init(mutex, &attributes);
+        pthread_mutex_lock(mutex);
+    }
+    sem_init(&said, 0, 0);
+    say(act);
+    if (!strcmp(act, "want")) pthread_mutex_lock(mutex);
+    if (!strcmp(act, "die")) return 0;
+    for (;;) pause();
+}
+
+static int foreign(void) {
+    /* A lock as Rust's std has it: a word that is 2, then data of its own which look like an owner and a count. */
+    static unsigned words[10] __attribute__((aligned(64)));
+    sem_init(&said, 0, 0);
+    words[0] = 2; words[2] = syscall(SYS_gettid); words[3] = 1;
+    say("bitset");
+    pthread_t thread;
+    pthread_create(&thread, 0, plain_wait, words);
+    syscall(SYS_futex, words, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, 2, 0, 0, ~0u);
+    return 0;
+}
+
 int main(int count, char **arguments) {
     if (count > 1 && !strcmp(arguments[1], "pair")) return pair();
+    if (count > 1 && !strcmp(arguments[1], "forked")) return forked();
+    if (count > 1 && !strcmp(arguments[1], "foreign")) return foreign();
+    if (count > 2) return shared(arguments[1], arguments[2]);
     pthread_mutexattr_t attributes;
     clock_gettime(CLOCK_REALTIME, &later);
     later.tv_sec += 100000;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from hangdoc.features.locks import lock_edges
 from hangdoc.features.waits import WaitGraph, circles
 from hangdoc.model.locks import Locks
 from hangdoc.model.reading import Known, Missing
+from hangdoc_probes._sharers import sees_all
 from tests.unit.locks.targets import Target, compiled, look, running, until, wait_of, waiting
 
 KINDS = {
@@ -89,7 +91,7 @@ def test_two_threads_in_c_that_wait_for_each_other(scene: tuple[Target, Locks]) 
     assert not ownerless & {edge.from_tid for edge in edges}
     (dead,) = [edge for edge in edges if edge.from_tid == target.tids["dead"]]
     assert (dead.to_pid, dead.to_tid) == (target.pid, None)
-    assert "ended without releasing it" in dead.detail
+    assert "it ended without releasing it" in dead.detail
 
 
 @pytest.mark.needs("cc")
@@ -140,6 +142,102 @@ def test_a_process_of_another_pid_namespace(kinds: str) -> None:
         for name, (kind, holder) in KINDS.items():
             wait = wait_of(seen, outside[name])
             assert (name, wait.kind, wait.owner_tid) == (name, kind, Known(outside[holder] if holder else None))
+
+
+@pytest.mark.needs("cc")
+def test_a_lock_that_is_not_the_c_library_s_has_no_owner(kinds: str) -> None:
+    """A word 2 with plausible numbers behind it, as in Rust's Mutex, is no mutex, however it is waited for."""
+    with running(kinds, "foreign") as target:
+        target.hear("bitset", "plain")
+        seen = until(target.pid, lambda one: set(target.tids.values()) <= waiting(one))
+        for tid in target.tids.values():
+            wait = wait_of(seen, tid)
+            assert wait.kind == "unknown"
+            assert isinstance(wait.owner_tid, Missing)
+        assert lock_edges({target.pid: (seen, seen)}) == ()
+
+
+@pytest.mark.needs("cc")
+def test_a_mutex_that_a_thread_of_the_parent_held_at_the_fork(kinds: str) -> None:
+    """The child has no such thread: it is said that it ended, or that the process was forked."""
+    with running(kinds, "forked") as target:
+        target.hear("parent", "child")
+        child = target.tids["child"]
+        seen = until(child, lambda one: bool(one.futexes))
+        wait = wait_of(seen, child)
+        assert (wait.owner_tid, wait.owner_alive) == (Known(target.tids["parent"]), False)
+        (edge,) = lock_edges({child: (seen, seen)})
+        assert "held it when the process was forked" in edge.detail
+
+
+def wanting(kinds: str, path: Path, *before: str) -> AbstractContextManager[Target]:
+    return running(*before, kinds, "want", str(path))
+
+
+@pytest.mark.needs("cc")
+def test_a_shared_mutex_whose_holder_s_process_ended(kinds: str, tmp_path: Path) -> None:
+    """It is in no process any more, where every process can be seen; nobody says that it was the waiter's thread."""
+    with running(kinds, "die", str(tmp_path / "lock")) as dead:
+        dead.hear("die")
+        dead.child.wait()
+        with wanting(kinds, tmp_path / "lock") as target:
+            target.hear("want")
+            seen = until(target.pid, lambda one: bool(one.futexes))
+            wait = wait_of(seen, target.tids["want"])
+            if not sees_all(Path("/proc")):
+                assert isinstance(wait.owner_tid, Missing)
+                return
+            assert (wait.owner_tid, wait.owner_alive) == (Known(dead.tids["die"]), False)
+            (edge,) = lock_edges({target.pid: (seen, seen)})
+            assert "which is in no process any more" in edge.detail
+
+
+INSIDE = ("unshare", "--pid", "--fork", "--kill-child")
+AS_NUMBER = ("sh", "-c", 'echo $(($0 - 1)) > /proc/sys/kernel/ns_last_pid; "$@" & wait')
+
+
+def child_of(target: Target, path: Path) -> int:
+    """Return the process below an unshare that has the file mapped."""
+    return next(pid for pid in map(int, tids_below(target.pid)) if str(path) in Path(f"/proc/{pid}/maps").read_text())
+
+
+def tids_below(pid: int) -> list[str]:
+    own = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return own + [one for child in own for one in tids_below(int(child))]
+
+
+@pytest.mark.needs("cc", "unshare")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make a PID namespace")
+def test_a_shared_mutex_whose_holder_lives_in_another_pid_namespace(kinds: str, tmp_path: Path) -> None:
+    """Its own number is no thread's out here, and still it is alive: the owner is told by the number it has here."""
+    path = tmp_path / "lock"
+    with running(
+        *INSIDE, "sh", "-c", 'echo 100000 > /proc/sys/kernel/ns_last_pid; "$@" & wait', "sh", kinds, "hold", str(path)
+    ) as holder:
+        holder.hear("hold")
+        assert not Path(f"/proc/{holder.tids['hold']}").exists()
+        with wanting(kinds, path) as target:
+            target.hear("want")
+            wait = wait_of(until(target.pid, lambda one: bool(one.futexes)), target.tids["want"])
+            outside = child_of(holder, path)
+            assert (wait.owner_tid, wait.owner_pid, wait.owner_alive) == (Known(outside), outside, True)
+
+
+@pytest.mark.needs("cc", "unshare")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make a PID namespace")
+def test_a_waiter_that_has_inside_the_number_of_the_holder_outside(kinds: str, tmp_path: Path) -> None:
+    """The number in the lock is the waiter's own as well: nobody is called the owner."""
+    path = tmp_path / "lock"
+    with running(kinds, "hold", str(path)) as holder:
+        holder.hear("hold")
+        number = holder.tids["hold"]
+        with wanting(kinds, path, *INSIDE, *AS_NUMBER, str(number)) as target:
+            target.hear("want")
+            assert target.tids["want"] == number
+            pid = child_of(target, path)
+            seen = until(pid, lambda one: bool(one.futexes))
+            assert isinstance(wait_of(seen, pid).owner_tid, Missing)
+            assert lock_edges({pid: (seen, seen)}) == ()
 
 
 def tids_of(pid: int) -> list[int]:

@@ -92,7 +92,7 @@ def test_a_lock_taken_twice(interpreter: str) -> None:
         assert holders(seen) == {target.tids["twice"]: (target.tids["twice"], "with")}
         graph = WaitGraph(lock_edges({target.pid: (seen, seen)}))
         (circle,) = circles(graph)
-        assert "which it holds itself" in circle_edges(graph, circle)[0].detail
+        assert "which it most likely holds itself" in circle_edges(graph, circle)[0].detail
 
 
 OWNERLESS = """
@@ -135,6 +135,102 @@ def test_what_has_no_holder_that_could_be_told(interpreter: str) -> None:
         assert lock_edges({target.pid: (seen, seen)}) == ()
 
 
+RELEASED = """
+import contextlib
+gate, holds = threading.Event(), threading.Event()
+def park(): say("inside"); gate.set(); queue.Queue().get()
+class unlocked:
+    def __init__(self, lock): self.lock = lock
+    def __enter__(self): self.lock.release()
+    def __exit__(self, *error): self.lock.acquire()
+@contextlib.contextmanager
+def unlocking(lock):
+    lock.release()
+    try: yield
+    finally: lock.acquire()
+def alias(lock, give_back):
+    with lock:
+        give_back(); park()
+def in_unlocked(lock):
+    with lock:
+        with unlocked(lock): park()
+def in_unlocking(lock):
+    with lock:
+        with unlocking(lock): park()
+def plain(lock):
+    with lock: park()
+def releases(lock): gate.wait(); lock.release(); take(lock)
+def take(lock): gate.wait(); lock.acquire(); say("took"); holds.set(); queue.Queue().get()
+def want(lock): holds.wait(); say("wants"); lock.acquire()
+def play(act, *more):
+    lock = threading.Lock()
+    start(act, lock, *(getattr(lock, name) for name in more))
+    start(releases if act is plain else take, lock); start(want, lock); stay()
+"""
+
+
+@pytest.mark.parametrize("act", ["alias, 'release'", "in_unlocked", "in_unlocking", "plain"])
+def test_a_with_block_whose_lock_was_released_by_other_means(interpreter: str, act: str) -> None:
+    """By another name, by a context manager inside it, by another thread that still has the lock: no holder is told."""
+    with python(interpreter, f"{RELEASED}play({act})") as target:
+        seen = settled(target, "inside", "took", "wants")
+        assert holders(seen) == {}
+
+
+AGAIN = """
+lock, other, idents, gate = threading.RLock(), threading.RLock(), set(), threading.Event()
+other.acquire()
+def die(): idents.add(threading.get_ident()); lock.acquire()
+def follow():
+    found = threading.get_ident() in idents
+    answer.put(found)
+    if found: say("follower"); other.acquire()
+thread = threading.Thread(target=die); thread.start(); thread.join()
+answer = queue.Queue()
+start(follow)
+while not answer.get(): start(follow)
+say("wants"); say("ready"); lock.acquire()
+"""
+
+
+def test_a_thread_that_has_the_number_of_an_owner_that_ended(interpreter: str) -> None:
+    """A new thread may get the ident of one that ended inside an RLock: it is not called the lock's holder."""
+    with python(interpreter, AGAIN) as target:
+        seen = settled(target, "follower", "wants")
+        follower, wants = target.tids["follower"], target.tids["wants"]
+        assert holders(seen) == {follower: (wants, "rlock")}
+
+
+TAKEN = """
+lock, plain, second = threading.RLock(), threading.RLock(), threading.Condition()
+first, taken = threading.Lock(), threading.Semaphore(0)
+def by_name(lock): lock.acquire(); say("by-name"); taken.release(); queue.Queue().get()
+def in_block():
+    with plain: say("in-block"); taken.release(); queue.Queue().get()
+def in_condition():
+    with second: say("in-condition"); taken.release(); queue.Queue().get()
+for act, arguments in ((by_name, (lock,)), (in_block, ()), (in_condition, ())):
+    start(act, *arguments); taken.acquire()
+def want(name, lock): say(name); lock.acquire()
+for one in (("a", lock), ("b", plain), ("c", second)): start(want, *one)
+stay()
+"""
+
+
+def test_what_proves_the_owner_of_an_rlock(interpreter: str) -> None:
+    """A with block of it, or of its condition, proves that the thread took it; a thread that only has it may have."""
+    with python(interpreter, TAKEN) as target:
+        seen = settled(target, "a", "b", "c")
+        tids = target.tids
+        assert {(one.waiting_tid, one.holder_tid, one.sure) for one in value(seen.python)} == {
+            (tids["a"], tids["by-name"], False),
+            (tids["b"], tids["in-block"], True),
+            (tids["c"], tids["in-condition"], True),
+        }
+        edges = lock_edges({target.pid: (seen, seen)})
+        assert {edge.from_tid for edge in edges if edge.inferred} == {tids["a"]}
+
+
 DEAD = """
 lock, condition = threading.RLock(), threading.Condition()
 def die(one): one.acquire()
@@ -157,7 +253,7 @@ def test_a_holder_that_is_gone(interpreter: str) -> None:
         # A thread that Python has done with takes a moment more to end.
         seen = until(target.pid, lambda one: holders(one) == gone)
         edges = lock_edges({target.pid: (seen, seen)})
-        assert all(edge.to_tid is None and "ended without releasing it" in edge.detail for edge in edges)
+        assert all(edge.to_tid is None and "it ended without releasing it" in edge.detail for edge in edges)
 
 
 HOG = """

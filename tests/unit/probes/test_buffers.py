@@ -65,6 +65,7 @@ PRINTS = {
     "detached": Print("sys.stdout = io.TextIOWrapper(sys.stdout.detach()); print('b')", b"b\n"),
     "both into one": Print("sys.stderr = sys.stdout; print('a'); print('b', file=sys.stderr)", b"a\nb\n"),
     "opened anew": Print("sys.stdout = open(1, 'w', closefd=False, buffering=99); print('b')", b"b\n"),
+    "opened a second time": Print("print('a'); again = open(1, 'w', closefd=False); again.write('hid')", b"a\nhid"),
     "line buffered": Print("sys.stdout.reconfigure(line_buffering=True); print('a'); print('b', end='')", b"a\nb"),
     "none": Print("print('a'); sys.stdout = None; print('b')", b"a\n"),
 }
@@ -107,6 +108,43 @@ def test_python_unbuffered_by_its_environment(python: str, tmp_path: Path) -> No
     with printing(command, tmp_path, {"PYTHONUNBUFFERED": "1"}) as printer:
         assert python_texts(printer.pid)[1].size_bytes == 0
         assert printer.arrived(1) == b"x" * 61 + b"\n"
+
+
+def test_a_buffer_of_two_megabytes(python: str, tmp_path: Path) -> None:
+    """Its size is exact and its tail is there, though not all of it is read."""
+    code = "log = open(1, 'wb', buffering=3_000_000, closefd=False); log.write(b'x' * 2_400_000 + b'end')"
+    with printing([python, "-c", program(code)], tmp_path) as printer:
+        found = buffers_of(printer.pid).python
+        assert isinstance(found, Known)
+        (hidden,) = (text for text in found.value if text.fd == 1 and text.size_bytes)
+        assert (hidden.size_bytes, hidden.tail[-5:]) == (2_400_003, "xxend")
+
+
+LOG = """
+log = open(os.environ['LOG'], 'w'); log.write('pending'); lines = io.StringIO(); lines.write('not a file')
+whole = open(os.environ['LOG'] + '2', 'wb'); whole.write(b'bytes')
+done = open(os.environ['LOG'] + '3', 'w'); done.write('written'); done.flush()
+"""
+
+
+def test_files_that_the_program_has_opened(python: str, tmp_path: Path) -> None:
+    """Text and bytes that wait for a log file are found by its descriptor; a file that has everything is left out."""
+    with printing([python, "-c", program(LOG)], tmp_path, {"LOG": str(tmp_path / "log")}) as printer:
+        found = buffers_of(printer.pid)
+        assert isinstance(found.python, Known)
+        assert found.unsearched is None
+        files = [text for text in found.python.value if text.stream == "file"]
+        told = {Path(f"/proc/{printer.pid}/fd/{text.fd}").readlink().name: text.tail for text in files}
+        assert told == {"log": "pending", "log2": "bytes"}
+
+
+def test_a_python_whose_objects_lie_elsewhere_is_not_searched(python: str, tmp_path: Path) -> None:
+    """With PYTHONMALLOC=malloc other writers cannot be found: that is said, and what sys holds is read all the same."""
+    command = [python, "-c", program("print('x' * 61)")]
+    with printing(command, tmp_path, {"PYTHONMALLOC": "malloc"}) as printer:
+        found = buffers_of(printer.pid)
+        assert isinstance(found.unsearched, Missing)
+        assert python_texts(printer.pid)[1].size_bytes == 62
 
 
 def test_only_the_last_characters_are_kept(python: str, tmp_path: Path) -> None:
