@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hangdoc.cli.consent import consent
 from hangdoc.cli.failure import progress, say
 from hangdoc.cli.output import emit, emit_json, to_terminal
 from hangdoc.ending.carry_out import carry_out, snapshot_path
@@ -41,34 +41,27 @@ def end(pid: int | None, port: int | None, wishes: Wishes) -> ExitCode:
             _show(plans, strays, wishes)
         if wishes.dry_run or not plans:
             return _finish([Outcome(plan) for plan in plans], strays, wishes)
-        _ask(plans, wishes)
+        if wishes.record and len(plans) > 1:
+            raise HangdocError(f"{len(plans)} launches do not fit into one --record file", "leave --record out")
+        consent(sum(len(plan.members) for plan in plans), yes=wishes.yes)
         return _finish([_carry_out(plan, wishes) for plan in plans], strays, wishes)
 
 
 def _show(plans: Sequence[Plan], strays: Sequence[Thing], wishes: Wishes) -> None:
-    parts = [part for plan in plans for part in plan_parts(plan)]
     if not plans:
         emit("No engine process of yours has lost its launcher.\n")
+    parts = [part for plan in plans for part in plan_parts(plan)]
     emit(to_terminal([*parts, *stray_parts(strays)], no_color=wishes.no_color))
 
 
-def _ask(plans: Sequence[Plan], wishes: Wishes) -> None:
-    """Return when the user agrees; HangdocError (2) otherwise."""
-    if wishes.yes:
-        return
-    count = sum(len(plan.members) for plan in plans)
-    if sys.stdin is None or not sys.stdin.isatty() or sys.stderr is None or not sys.stderr.isatty():
-        raise HangdocError("nobody can be asked: this is no terminal", "nothing was touched; add --yes to go ahead")
-    sys.stderr.write(f"End these {count} processes? [y/N] ")
-    sys.stderr.flush()
-    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
-        raise HangdocError("declined", "nothing was touched")
+def _tell(step: str) -> None:
+    progress(f"hangdoc: {step}")
 
 
 def _carry_out(plan: Plan, wishes: Wishes) -> Outcome:
-    path = (wishes.record or snapshot_path(plan)) if wishes.snapshot else None
-    outcome = carry_out(plan, path, wishes.gpu_timeout_s, lambda step: progress(f"hangdoc: {step}"))
-    if outcome.snapshot is not None and not wishes.as_json:
+    path = wishes.record or snapshot_path(plan)
+    outcome = carry_out(plan, path if wishes.snapshot else None, wishes.gpu_timeout_s, _tell)
+    if outcome.snapshot and not wishes.as_json:
         say(f"hangdoc: evidence in {outcome.snapshot}, for hangdoc replay")
     return outcome
 

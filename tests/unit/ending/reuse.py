@@ -87,8 +87,9 @@ def forked(act: Callable[..., None], *arguments: Any) -> tuple[int, bytes]:
 
 
 def swap(pid: int, report: str) -> int:
-    """Kill a process, have it buried, and give its pid to a bystander; a leader's pid is free when its group is gone."""
-    group = [one for one in sorted(map(int, filter(str.isdigit, os.listdir("/proc")))) if os.getpgid(one) == pid]
+    """Kill a process, have it buried, and give its pid to a bystander; with a leader its whole group ends."""
+    listed = [int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit()]
+    group = [one for one in listed if os.getpgid(one) == pid]
     for one in group or [pid]:
         with suppress(ProcessLookupError):
             os.kill(one, signal.SIGKILL)
@@ -203,7 +204,10 @@ def play(moment: str, ask: Callable[..., Any], index: int) -> tuple[ProcessKey |
     except HangdocError:
         pass  # the root was ended by the exchange: there is no launch any more
     arm("", swapper, 0, {})
-    gone = all((line := read_stat(PROC, key.pid)) is None or line.start_ticks != key.start_ticks or line.state in "ZX" for key in keys)
+    gone = all(
+        (line := read_stat(PROC, key.pid)) is None or line.start_ticks != key.start_ticks or line.state in "ZX"
+        for key in keys
+    )
     return swapper.key, gone
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -94,12 +94,14 @@ def test_a_script_that_starts_the_launch_again_ends_with_it(theatre: Theatre) ->
 def test_a_script_that_goes_on_to_something_else_is_left(theatre: Theatre) -> None:
     """A job script that runs the user's own program after the server is not ended, and that is said."""
     script = theatre.folder / "job.sh"
-    own = f"import os; import acts; acts.tell('own'); acts.stay()"
+    own = "import os; import acts; acts.tell('own'); acts.stay()"
     script.write_text(f"{shlex.join(theatre.server())}\n{shlex.join([sys.executable, '-S', '-c', own])}\n")
     job = theatre.start(["bash", str(script)])
     cast = theatre.wait_for("launcher", "rank0", "rank1")
     code, launch = end(theatre, cast["rank0"])
     theatre.wait_for("own")
+    assert code == 0, launch
+    assert [one["pid"] for one in launch["done"]["going_on"]] == [job.pid]
     assert [name for name in ("launcher", "rank0", "rank1") if lives(cast[name])] == []
     assert job.pid in theatre.left()
     assert theatre.cast["own"].pid in theatre.left()
@@ -133,10 +135,9 @@ def test_a_sibling_launch_of_the_same_script_lives(theatre: Theatre) -> None:
     job = theatre.start(["bash", str(script)])
     cast = theatre.wait_for("own", "launcher", "rank0", "rank1")
     theatre.forget("launcher", "rank0", "rank1")
-    with open(f"{theatre.fifo}.go", "w") as go:
-        go.write("\n")
+    Path(f"{theatre.fifo}.go").write_text("\n")
     other = theatre.wait_for("launcher", "rank0", "rank1")
-    code, launch = end(theatre, cast["launcher"])
+    _, launch = end(theatre, cast["launcher"])
     assert [name for name in ("launcher", "rank0", "rank1") if lives(cast[name])] == []
     assert [name for name, key in other.items() if not lives(key)] == []
     assert job.poll() is None

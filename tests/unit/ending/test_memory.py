@@ -127,7 +127,13 @@ def test_memory_of_a_bystander_is_not_expected_back(theatre: Theatre, nvml: Fake
     own = f"proc 0 {bystander.pid} 10000"
     nvml.says(*in_use(cast["rank0"].pid), own)
     driver = Driver(nvml, cast["rank0"], idle(IDLE + 10_000, own))
-    before = ("gpus 2", "gpu 1 mem_used 700", f"gpu 0 mem_used {USED + 10_000}", f"proc 0 {cast['rank0'].pid} 40000", own)
+    before = (
+        "gpus 2",
+        "gpu 1 mem_used 700",
+        f"gpu 0 mem_used {USED + 10_000}",
+        f"proc 0 {cast['rank0'].pid} 40000",
+        own,
+    )
     nvml.says(*before)
     ended = theatre.kill_clean(str(cast["rank0"].pid), *FAST, "--gpu-timeout", "5")
     driver.wait()

@@ -22,7 +22,8 @@ LONGEST_S = 600.0
 """A safety net: 200 rounds take 20 s on a quiet machine."""
 
 pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or shutil.which("unshare") is None, reason=f"{NOT_TO_BE_HAD}a pid namespace needs root and unshare"
+    os.geteuid() != 0 or shutil.which("unshare") is None,
+    reason=f"{NOT_TO_BE_HAD}a pid namespace needs root and unshare",
 )
 
 

@@ -69,7 +69,9 @@ def test_another_users_launch_is_not_touched(theatre: Theatre) -> None:
     cast = theatre.launch("plain", "rank0", "rank1")
     as_nobody = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
     theatre.folder.chmod(0o777)
-    python = subprocess.run([*as_nobody, sys.executable, "-c", "import hangdoc.cli.main"], check=False, capture_output=True)
+    python = subprocess.run(
+        [*as_nobody, sys.executable, "-c", "import hangdoc.cli.main"], check=False, capture_output=True
+    )
     if python.returncode:
         pytest.skip(f"{NOT_TO_BE_HAD}another user may not run this Python")
     ended = theatre.kill_clean(str(cast["rank0"].pid), "--yes", prefix=as_nobody)

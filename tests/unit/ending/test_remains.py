@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from hangdoc.ending.inventory import leftovers
+from hangdoc.ending.namespaces import sees_everybody, sharers
 from hangdoc.ending.records import Thing
 from hangdoc.ending.remains import Surroundings, clear, keeps
+from hangdoc.launch.table import listed_pids
 from tests.conftest import NOT_TO_BE_HAD
 from tests.unit.ending.theatre import Theatre
 
@@ -43,14 +45,14 @@ def things(launch: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {one["path"]: one for one in launch["after"]["things"]}
 
 
-def skip_in_a_container() -> None:
-    if Path("/proc/self/ns/pid").readlink() != Path("pid:[4026531836]"):
-        pytest.skip(f"{NOT_TO_BE_HAD}in a container nothing in /dev/shm is certain to be nobody else's")
+def skip_where_others_share() -> None:
+    if not sees_everybody(Path("/proc")) or sharers(Path("/proc"), listed_pids(Path("/proc")), SHM.stat().st_dev):
+        pytest.skip(f"{NOT_TO_BE_HAD}nothing in /dev/shm is certain to be nobody else's: another pid namespace has it")
 
 
 def test_what_members_held_comes_back(theatre: Theatre) -> None:
     """Segments, semaphore, zmq socket, baton and lock file that a member held are removed, and the port is free."""
-    skip_in_a_container()
+    skip_where_others_share()
     cast = theatre.launch("belongings", "rank0")
     ended = theatre.kill_clean(str(cast["rank0"].pid), *FAST)
     assert ended.code == 0, ended.out
@@ -154,7 +156,15 @@ def test_a_process_of_another_pid_namespace_that_shares_the_memory_is_seen(theat
         pytest.skip(f"{NOT_TO_BE_HAD}a pid namespace needs root")
     cast = theatre.launch("belongings", "rank0")
     inner = theatre.start(
-        ["unshare", "--pid", "--fork", sys.executable, "-S", "-c", "import os; os.write(1, b'x'); import time; time.sleep(600)"],
+        [
+            "unshare",
+            "--pid",
+            "--fork",
+            sys.executable,
+            "-S",
+            "-c",
+            "import os; os.write(1, b'x'); import time; time.sleep(600)",
+        ],
         stdout=subprocess.PIPE,
     )
     assert inner.stdout is not None
