@@ -39,6 +39,8 @@ def end(pid: int | None, port: int | None, wishes: Wishes) -> ExitCode:
     with prepared(roots, wishes.include) as plans:
         if not wishes.as_json:
             _show(plans, strays, wishes)
+        elif not (wishes.yes or wishes.dry_run):  # who is asked must have seen the plan
+            progress(to_terminal([part for plan in plans for part in plan_parts(plan)], no_color=True))
         if wishes.dry_run or not plans:
             return _finish([Outcome(plan) for plan in plans], strays, wishes)
         if wishes.record and len(plans) > 1:

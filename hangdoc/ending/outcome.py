@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from hangdoc import __version__
 from hangdoc.ending import names
-from hangdoc.ending.memory import was_used
+from hangdoc.ending.memory import holdings, was_used
 from hangdoc.ending.plan import Plan
 from hangdoc.ending.records import After, Ended, GpuReading, LookAlike, Member, Removal, Thing
 from hangdoc.ending.remains import removal_command
@@ -107,7 +107,7 @@ def _launch(outcome: Outcome) -> Json:
         "root": _key(launch.root),
         "engine": launch.engine,
         "engine_version": version.value if isinstance(version, Known) else None,
-        "members": [_member(one) for one in plan.members],
+        "members": [{**_member(one), "holds": list(holdings(plan.before, one.key.pid))} for one in plan.members],
         "look_alikes": [_look_alike(one) for one in plan.roll.look_alikes],
         "supervisors": [{"name": s.name, "pid": s.pid, "command": s.command} for s in plan.roll.supervisors],
         "snapshot": None if outcome.snapshot is None else os.fspath(outcome.snapshot),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hangdoc.ending.inventory import leftovers, take_stock
@@ -45,8 +45,26 @@ class Plan:
 def targets(pid: int | None, port: int | None, proc: Path = PROC) -> tuple[ProcessKey, ...]:
     """Return the roots that are meant: one launch by pid or port, without either every orphaned one of the user."""
     if pid is not None or port is not None:
-        return (find_launch(pid, port, proc).root,)
+        launch = find_launch(pid, port, proc)
+        if pid is None or launch.engine != "generic":
+            return (launch.root,)
+        return (same_program(read_forest(proc), pid, launch.root),)
     return orphans(read_forest(proc), calling_users())
+
+
+def same_program(forest: Forest, pid: int, root: ProcessKey) -> ProcessKey:
+    """Return how far up a program of no known engine goes: its own forks and Python's children, no further.
+
+    What started it (mpirun, somebody's harness) may count as the root of the launch; but it has other duties than this
+    program, and is never ended for it unless it is named itself.
+    """
+    entry = forest.table.get(pid)
+    while entry is not None and entry.key != root:
+        parent = forest.parent(entry)
+        if parent is None or not (entry.sighting.is_kin or entry.argv == parent.argv):
+            return entry.key
+        entry = parent
+    return root
 
 
 def orphans(forest: Forest, users: frozenset[int]) -> tuple[ProcessKey, ...]:
@@ -90,6 +108,14 @@ def _prepare(root: ProcessKey, include: Sequence[int], proc: Path, stack: ExitSt
     read = stack.enter_context(reader(roll.launch, proc, pids))
     before = take_stock(proc, roll.launch, muster.members.values(), read())
     return Plan(again, traits, muster, before, read)
+
+
+def stock_taken_again(plan: Plan, proc: Path = PROC) -> Plan:
+    """Return the plan with what the launch has now: the user may have taken his time before he agreed."""
+    gpus = plan.before.gpus if plan.before.gpus.unread else plan.read_gpus()
+    members = plan.muster.living()
+    now = take_stock(proc, plan.roll.launch, members, gpus) if members else plan.before
+    return replace(plan, before=now)
 
 
 def _refuse_root(forest: Forest, root: ProcessKey) -> None:

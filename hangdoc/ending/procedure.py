@@ -31,6 +31,9 @@ KILL_S = 10.0
 """How long SIGKILL may take altogether. An H200's spinning kernels were gone within 0.5 s; a process in the kernel's
 hands (state D) may never go: it is reported then. Arbitrary."""
 
+STUCK_S = 3.0
+"""How long members may stay in state D after SIGKILL before the others' time is not spent on them. Arbitrary."""
+
 STEP_S = 0.25
 """From one look for new members to the next while killed ones go. Arbitrary."""
 
@@ -97,6 +100,7 @@ class Procedure:
     def _kill(self, fate: str, freezer: Freezer) -> None:
         """Kill ranks first, look for new members, and go on until a look finds nobody new and nobody alive."""
         until_s = time.monotonic() + KILL_S
+        stuck_s = time.monotonic() + STUCK_S
         rounds_with_new = 0
         announced = False
         while time.monotonic() < until_s:
@@ -114,6 +118,8 @@ class Procedure:
                 self._say(f"SIGKILL to {_named(living)}")
                 announced = True
             ended(self._muster.handles_of(living), STEP_S)
+            if time.monotonic() >= stuck_s and all(_state(self._proc, one.key) == "D" for one in living):
+                return
 
     def _stop_multiplying(self, freezer: Freezer) -> None:
         """End or stop all at once who start others faster than one kill follows another."""

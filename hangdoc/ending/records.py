@@ -114,12 +114,13 @@ class GpuReading:
 class Before:
     """What there was before the first signal. opened: GPU device files that members had open, by pid.
 
-    unseen: pids of members whose descriptors may not be read.
+    listeners: ports by pid of who listens; unseen: pids of members whose descriptors may not be read.
     """
 
     things: tuple[Thing, ...] = ()
     ports: tuple[Port, ...] = ()
     opened: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    listeners: dict[int, tuple[int, ...]] = field(default_factory=dict)
     gpus: GpuReading = GpuReading()
     unseen: tuple[int, ...] = ()
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from hangdoc.ending.memory import was_used
+from hangdoc.ending.memory import holdings, was_used
 from hangdoc.ending.outcome import Outcome, counts, exit_code
 from hangdoc.ending.plan import Plan
 from hangdoc.ending.records import GpuProof, LookAlike, Member, PortProof, Removal, Survivor, Thing
@@ -32,7 +32,7 @@ def plan_parts(plan: Plan) -> Iterator[RenderableType]:
     count = len(plan.members)
     head = f"{launch.engine} launch {launch.root.pid}: {count} process{'es' if count != 1 else ''} to end"
     yield harmless(head, "bold")
-    yield from section("Members", [_member(one) for one in plan.members])
+    yield from section("Members", [_member(one, plan) for one in plan.members])
     yield from section("Not touched", list(_look_alikes(plan.roll.look_alikes)))
     rows = [
         bullet("!", f"{one.name} may start it again; first: {one.command}", "yellow") for one in plan.roll.supervisors
@@ -41,11 +41,14 @@ def plan_parts(plan: Plan) -> Iterator[RenderableType]:
     yield from section("What it has", list(_stock(plan)))
 
 
-def _member(member: Member) -> RenderableType:
+def _member(member: Member, plan: Plan) -> RenderableType:
     process = member.process
     who = f"{member.key.pid} {rank_text(process.role, process.rank)}"
     last = " (comes last, may end by itself)" if member.fate == "wrapper" else ""
-    return bullet("-", f"{who}: {'; '.join(member.because)}{last}. {_short(process.title)}")
+    return bullet(
+        "-",
+        f"{who}: {'; '.join((*member.because, *holdings(plan.before, member.key.pid)))}{last}. {_short(process.title)}",
+    )
 
 
 def _short(title: str) -> str:

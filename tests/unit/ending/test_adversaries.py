@@ -13,7 +13,7 @@ import pytest
 
 from hangdoc.model.process import ProcessKey
 from tests.conftest import NOT_TO_BE_HAD
-from tests.unit.ending.theatre import Theatre, lives
+from tests.unit.ending.theatre import PATIENTS, Theatre, lives, state
 
 FAST = ("--yes", "--no-snapshot", "--json")
 
@@ -178,3 +178,80 @@ def test_the_marker_of_a_launch_finds_what_lost_every_other_tie(theatre: Theatre
     assert code == 0, launch
     assert {one["pid"]: one["because"] for one in launch["members"]}[stray.pid] == ["carries the marker of this launch"]
     assert theatre.left() == set()
+
+
+HARNESS = "import subprocess, sys; subprocess.run(sys.argv[1:]); import acts; acts.tell('after'); acts.stay()"
+
+
+def test_what_started_a_program_of_no_engine_lives(theatre: Theatre) -> None:
+    """mpirun or a harness of the user's own is never taken down with its program, found from a part of that."""
+    program = [sys.executable, "-S", str(PATIENTS / "acts.py"), "unknown"]
+    harness = theatre.start([sys.executable, "-S", "-c", HARNESS, *program])
+    cast = theatre.wait_for("program", "part")
+    code, launch = end(theatre, cast["part"])
+    theatre.wait_for("after")
+    assert code == 0, launch
+    assert {one["pid"] for one in launch["members"]} == {cast["program"].pid, cast["part"].pid}
+    assert [name for name, key in cast.items() if lives(key)] == []
+    assert harness.poll() is None
+    assert harness.pid in {one["pid"] for one in launch["look_alikes"]}
+
+
+FREEZER = Path("/sys/fs/cgroup/freezer")
+
+
+@pytest.mark.slow
+def test_a_member_in_the_kernels_hands_is_reported(theatre: Theatre) -> None:
+    """A member that SIGKILL does not reach (state D) is reported with its wait channel, and not waited for for ever."""
+    folder = FREEZER / f"hangdoc-{theatre.token}"
+    try:
+        folder.mkdir()
+    except OSError:
+        pytest.skip(f"{NOT_TO_BE_HAD}no version 1 freezer that may be used")
+    cast = theatre.launch("plain", "rank0", "rank1")
+    try:
+        (folder / "tasks").write_text(str(cast["rank1"].pid))
+        (folder / "freezer.state").write_text("FROZEN")
+        while (folder / "freezer.state").read_text().strip() != "FROZEN":
+            pass
+        code, launch = end(theatre, cast["rank0"])
+        assert code == 1
+        assert [(one["pid"], one["state"]) for one in launch["done"]["survivors"]] == [(cast["rank1"].pid, "D")]
+        assert launch["done"]["survivors"][0]["waits_in"]
+        assert not lives(cast["rank0"])
+    finally:
+        (folder / "freezer.state").write_text("THAWED")
+        while (folder / "tasks").read_text():
+            pass
+        folder.rmdir()
+    assert not lives(cast["rank1"])
+
+
+UNIFIED = Path("/sys/fs/cgroup/unified")
+
+
+def test_a_control_group_of_its_own_finds_and_ends_everybody(theatre: Theatre) -> None:
+    """A launch that was put into a control group of its own: who lost every other tie is found by it."""
+    root = UNIFIED if UNIFIED.is_dir() else Path("/sys/fs/cgroup")
+    folder = root / f"hangdoc-{theatre.token}"
+    try:
+        folder.mkdir()
+        (folder / "cgroup.procs").read_text()
+    except OSError:
+        pytest.skip(f"{NOT_TO_BE_HAD}no version 2 control group that may be used")
+    lost = "import os\nif os.fork(): os._exit(0)\nos.setsid()\nimport acts; acts.tell('lost'); acts.stay()"
+    enter = f'echo $$ > {folder}/cgroup.procs; exec "$@"'
+    try:
+        theatre.start(["sh", "-c", enter, "sh", *theatre.server()])
+        cast = theatre.wait_for("launcher", "rank0", "rank1")
+        theatre.start(["sh", "-c", enter, "sh", sys.executable, "-S", "-c", lost], act="plain")
+        stray = theatre.wait_for("lost")["lost"]
+        bystander = theatre.bystander()
+        code, launch = end(theatre, cast["rank0"])
+        assert code == 0, launch
+        reasons = {one["pid"]: one["because"] for one in launch["members"]}
+        assert reasons[stray.pid][0].startswith("in the control group that was made for this launch")
+        assert theatre.left() == {bystander.pid}
+    finally:
+        theatre.close_launches()
+        folder.rmdir()

@@ -95,8 +95,8 @@ class Theatre:
             pid for pid in listed_pids(PROC) if pid != os.getpid() and wanted in environ(pid) and lives(key_of(pid))
         }
 
-    def close(self) -> None:
-        os.close(self._lifeline)
+    def close_launches(self) -> None:
+        """End everything that carries the token."""
         for _ in range(1000):
             pids = self.left()
             if not pids:
@@ -106,6 +106,10 @@ class Theatre:
                 if handle is not None:
                     send(handle.descriptor, signal.SIGKILL)
                     handle.close()
+
+    def close(self) -> None:
+        os.close(self._lifeline)
+        self.close_launches()
         for program in self._programs:
             program.wait()
             if program.stdout is not None:

@@ -78,6 +78,18 @@ def plain():
     launcher(stay, stay)
 
 
+def unknown():
+    """A program of no engine, with a fork of its own."""
+
+    def part():
+        tell("part")
+        stay()
+
+    fork(part)
+    tell("program")
+    stay()
+
+
 def ignores_sigterm():
     deaf()
     launcher(stay, stay)
