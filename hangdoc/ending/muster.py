@@ -29,6 +29,7 @@ class Muster:
         self.joined: list[Member] = []
         self._proc: Path = forest.proc
         self._traits = traits
+        self._seen = frozenset(forest.table)
         self._judged = {entry.key for entry in forest.table.values()}
         self._setting = Setting(None, roll.launch.engine, roll.launch.settings, forest.proc)
         self._groups: dict[int, ProcessKey] = {}
@@ -53,15 +54,18 @@ class Muster:
         """Return their handles."""
         return [self.handles[one.key] for one in members]
 
-    def drop(self, keep: set[ProcessKey]) -> None:
-        """Let go of who was not confirmed."""
-        for key in self.members.keys() - keep:
-            self.handles.pop(key).close()
-            del self.members[key]
+    def confirm(self, members: set[ProcessKey]) -> None:
+        """Let go of who is no member at a second look; who has ended since stays known as one, but leads no group."""
+        for key in self.members.keys() - members:
+            self._groups.pop(key.pid, None)
+            if not self.handles[key].has_ended:
+                self.handles.pop(key).close()
+                del self.members[key]
 
     def refresh(self) -> list[Member]:
         """Find new members, hold them and return them."""
-        forest = read_forest(self._proc)
+        forest = read_forest(self._proc, self._seen)
+        self._seen = frozenset(forest.table)
         strangers = [
             one for one in forest.table.values() if one.key not in self._judged and one.pid not in forest.never
         ]

@@ -102,7 +102,7 @@ def _prepare(root: ProcessKey, include: Sequence[int], proc: Path, stack: ExitSt
     muster = stack.enter_context(Muster(roll, traits, forest))
     # Once more, now that nobody's pid can change hands: what was read is then of the processes that are held.
     again, traits = call_roll(read_forest(proc), root, include)
-    muster.drop({one.key for one in again.members} & {key for key, one in muster.handles.items() if not one.has_ended})
+    muster.confirm({one.key for one in again.members})
     _refuse_members(muster, proc)
     pids = frozenset(key.pid for key in muster.members)
     read = stack.enter_context(reader(roll.launch, proc, pids))

@@ -34,6 +34,10 @@ hands (state D) may never go: it is reported then. Arbitrary."""
 STUCK_S = 3.0
 """How long members may stay in state D after SIGKILL before the others' time is not spent on them. Arbitrary."""
 
+QUIET_LOOKS = 3
+"""Looks in a row that find nobody before all are taken to be gone: one look misses a process that lives for less than
+it takes. Arbitrary."""
+
 STEP_S = 0.25
 """From one look for new members to the next while killed ones go. Arbitrary."""
 
@@ -101,20 +105,25 @@ class Procedure:
         """Kill ranks first, look for new members, and go on until a look finds nobody new and nobody alive."""
         until_s = time.monotonic() + KILL_S
         stuck_s = time.monotonic() + STUCK_S
-        rounds_with_new = 0
+        rounds_with_new = quiet = 0
         announced = False
         while time.monotonic() < until_s:
             new = self._muster.refresh()
             rounds_with_new += bool(new)
             living = self._muster.living(fate)
-            if not living and not new:
+            quiet = 0 if living or new else quiet + 1
+            if quiet == 1:
+                kill_process_groups(self._proc, self._muster)  # whoever hands over to a child too fast to be seen
+            if quiet == QUIET_LOOKS:
                 return
             if rounds_with_new > 1:
                 self._stop_multiplying(freezer)
                 living = self._muster.living(fate)
             for handle in self._muster.handles_of(living):
                 send(handle.descriptor, signal.SIGKILL)
-            if living and not announced:
+            if not living:
+                continue
+            if not announced:
                 self._say(f"SIGKILL to {_named(living)}")
                 announced = True
             ended(self._muster.handles_of(living), STEP_S)

@@ -182,9 +182,9 @@ def arm(moment: str, swapper: Swapper, victim: int, numbers: dict[int, int]) -> 
         procedure.send = send
     else:
 
-        def read_forest(proc: Path) -> Any:
+        def read_forest(proc: Path, known: frozenset[int] = frozenset()) -> Any:
             swapper.now(victim)
-            return READ(proc)
+            return READ(proc, known)
 
         muster.read_forest = read_forest
 

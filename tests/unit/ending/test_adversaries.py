@@ -13,6 +13,7 @@ import pytest
 
 from hangdoc.model.process import ProcessKey
 from tests.conftest import NOT_TO_BE_HAD
+from tests.unit.cli.commands import wait_until
 from tests.unit.ending.theatre import PATIENTS, Theatre, lives, state
 
 FAST = ("--yes", "--no-snapshot", "--json")
@@ -77,6 +78,7 @@ def test_members_that_multiply_are_gone(theatre: Theatre, act: str) -> None:
     cast = theatre.launch(act, *names)
     code, launch = end(theatre, cast["launcher"])
     assert code == 0, launch
+    wait_until(lambda: theatre.group_is_empty(cast["launcher"]))
     assert theatre.left() == {bystander.pid}
 
 

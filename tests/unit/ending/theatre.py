@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -107,8 +108,26 @@ class Theatre:
                     send(handle.descriptor, signal.SIGKILL)
                     handle.close()
 
+    def end_session(self, program: subprocess.Popen[bytes]) -> None:
+        """Kill the process group that a program leads; it is not reaped yet, so the number is still its own."""
+        if program.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(program.pid, signal.SIGKILL)
+
+    def group_is_empty(self, leader: ProcessKey) -> bool:
+        """Reap what was started, and ask the kernel whether anybody is in the group: also who is never seen."""
+        for program in self._programs:
+            program.poll()
+        try:
+            os.killpg(leader.pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
     def close(self) -> None:
         os.close(self._lifeline)
+        for program in self._programs:
+            self.end_session(program)
         self.close_launches()
         for program in self._programs:
             program.wait()

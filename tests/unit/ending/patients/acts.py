@@ -203,7 +203,7 @@ def multiplies():
 
     def leaf():
         os.setsid()
-        time.sleep(60)
+        time.sleep(0.3)
 
     deaf()
     launcher(breed, breed)
