@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from hangdoc.ending.carry_out import carry_out, snapshot_path
 from hangdoc.ending.outcome import Outcome, document, exit_code, worst
 from hangdoc.ending.plan import Plan, calling_users, prepared, stray_files, targets
 from hangdoc.ending.records import Thing
-from hangdoc.ending.words import outcome_parts, plan_parts, stray_parts
+from hangdoc.ending.words import nobody, outcome_parts, plan_parts, stray_parts
 from hangdoc.errors import ExitCode, HangdocError
 
 
@@ -50,10 +51,9 @@ def end(pid: int | None, port: int | None, wishes: Wishes) -> ExitCode:
 
 
 def _show(plans: Sequence[Plan], strays: Sequence[Thing], wishes: Wishes) -> None:
-    if not plans:
-        emit("No engine process of yours has lost its launcher.\n")
-    parts = [part for plan in plans for part in plan_parts(plan)]
-    emit(to_terminal([*parts, *stray_parts(strays)], no_color=wishes.no_color))
+    parts = [part for plan in plans for part in plan_parts(plan)] or [nobody()]
+    with suppress(BrokenPipeError):  # nobody reads, but what was asked for is done all the same
+        emit(to_terminal([*parts, *stray_parts(strays)], no_color=wishes.no_color))
 
 
 def _tell(step: str) -> None:
@@ -70,8 +70,9 @@ def _carry_out(plan: Plan, wishes: Wishes) -> Outcome:
 
 def _finish(outcomes: Sequence[Outcome], strays: Sequence[Thing], wishes: Wishes) -> ExitCode:
     code = worst(exit_code(one) for one in outcomes)
-    if wishes.as_json:
-        emit_json(document(outcomes, strays, time.time_ns(), code))
-    else:
-        emit(to_terminal([part for one in outcomes for part in outcome_parts(one)], no_color=wishes.no_color))
+    with suppress(BrokenPipeError):
+        if wishes.as_json:
+            emit_json(document(outcomes, strays, time.time_ns(), code))
+        else:
+            emit(to_terminal([part for one in outcomes for part in outcome_parts(one)], no_color=wishes.no_color))
     return code

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hangdoc.ending.descriptors import holders
 from hangdoc.ending.inventory import leftovers, take_stock
 from hangdoc.ending.kinship import Traits, user_of
 from hangdoc.ending.memory import Reader, reader
@@ -20,6 +21,7 @@ from hangdoc.launch import complaints
 from hangdoc.launch.find import PROC, find_launch
 from hangdoc.launch.forest import Forest
 from hangdoc.launch.pidfd import may_signal
+from hangdoc.launch.table import read_table
 from hangdoc.model.process import ProcessKey
 
 NEVER_ENDED = {"host", "shell", "manager"}
@@ -82,9 +84,12 @@ def calling_users() -> frozenset[int]:
     return frozenset({os.geteuid(), *([int(caller)] if caller.isdigit() else [])})
 
 
-def stray_files(users: Iterable[int]) -> list[Thing]:
-    """Return what has an engine's name in /dev/shm and belongs to these users."""
-    return [thing for user in sorted(users) for thing in leftovers(user)]
+def stray_files(users: Iterable[int], proc: Path = PROC) -> list[Thing]:
+    """Return what has an engine's name in /dev/shm, belongs to these users, and nobody visible has open or mapped."""
+    found = [thing for user in sorted(users) for thing in leftovers(user)]
+    living = [entry.key for entry in read_table(proc).values() if entry.kind != "kernel"] if found else []
+    held, _ = holders(proc, living, {one.identity for one in found})
+    return [one for one in found if one.identity not in held]
 
 
 @contextmanager

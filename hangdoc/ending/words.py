@@ -19,6 +19,9 @@ from hangdoc.report.words import bytes_text, rank_text
 MOST_PORTS = 6
 """Ports named in a line; gloo opens dozens. Arbitrary."""
 
+MOST_STRAYS = 20
+"""Files of earlier launches that are named. Arbitrary: a screen."""
+
 LONGEST_TITLE = 64
 """Characters of a command line beside a reason. Arbitrary: a line."""
 
@@ -97,8 +100,15 @@ def outcome_parts(outcome: Outcome) -> Iterator[RenderableType]:
 
 def stray_parts(strays: Sequence[Thing]) -> Iterator[RenderableType]:
     """Yield files of earlier launches: nobody saw them held, so they are only listed."""
-    rows = [bullet("-", f"{_kind(one)}: {removal_command(one.path)}") for one in strays]
-    yield from section("Left by somebody, earlier (check that nobody needs them)", rows)
+    rows = [bullet("-", f"{_kind(one)}: {removal_command(one.path)}") for one in strays[:MOST_STRAYS]]
+    if len(strays) > MOST_STRAYS:
+        rows.append(bullet("", f"and {len(strays) - MOST_STRAYS} more: --json lists them all"))
+    yield from section("Left by earlier launches: nobody visible has them open", rows)
+
+
+def nobody() -> RenderableType:
+    """Return the line for a user without orphans."""
+    return harmless("No engine process of yours has lost its launcher.", "bold")
 
 
 def _verdict(outcome: Outcome, code: ExitCode) -> RenderableType:

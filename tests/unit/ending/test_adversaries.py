@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from hangdoc.model.process import ProcessKey
 from tests.conftest import NOT_TO_BE_HAD
 from tests.unit.cli.commands import wait_until
-from tests.unit.ending.theatre import PATIENTS, Theatre, lives, state
+from tests.unit.ending.theatre import PATIENTS, Theatre, lives
 
 FAST = ("--yes", "--no-snapshot", "--json")
 
@@ -230,30 +231,64 @@ def test_a_member_in_the_kernels_hands_is_reported(theatre: Theatre) -> None:
 
 
 UNIFIED = Path("/sys/fs/cgroup/unified")
+ENTER = 'echo $$ > "$0/cgroup.procs"; exec "$@"'
+LOST = "import os\nif os.fork(): os._exit(0)\nos.setsid()\nimport acts; acts.tell('lost'); acts.stay()"
 
 
-def test_a_control_group_of_its_own_finds_and_ends_everybody(theatre: Theatre) -> None:
-    """A launch that was put into a control group of its own: who lost every other tie is found by it."""
-    root = UNIFIED if UNIFIED.is_dir() else Path("/sys/fs/cgroup")
-    folder = root / f"hangdoc-{theatre.token}"
+@pytest.fixture
+def control_group(theatre: Theatre) -> Iterator[Path]:
+    """A version 2 control group, empty again and removed at the end."""
+    folder = (UNIFIED if UNIFIED.is_dir() else UNIFIED.parent) / f"hangdoc-{theatre.token}"
     try:
         folder.mkdir()
         (folder / "cgroup.procs").read_text()
     except OSError:
         pytest.skip(f"{NOT_TO_BE_HAD}no version 2 control group that may be used")
-    lost = "import os\nif os.fork(): os._exit(0)\nos.setsid()\nimport acts; acts.tell('lost'); acts.stay()"
-    enter = f'echo $$ > {folder}/cgroup.procs; exec "$@"'
-    try:
-        theatre.start(["sh", "-c", enter, "sh", *theatre.server()])
-        cast = theatre.wait_for("launcher", "rank0", "rank1")
-        theatre.start(["sh", "-c", enter, "sh", sys.executable, "-S", "-c", lost], act="plain")
-        stray = theatre.wait_for("lost")["lost"]
-        bystander = theatre.bystander()
-        code, launch = end(theatre, cast["rank0"])
-        assert code == 0, launch
-        reasons = {one["pid"]: one["because"] for one in launch["members"]}
-        assert reasons[stray.pid][0].startswith("in the control group that was made for this launch")
-        assert theatre.left() == {bystander.pid}
-    finally:
-        theatre.close_launches()
-        folder.rmdir()
+    yield folder
+    theatre.close_launches()
+    wait_until(lambda: "populated 0" in (folder / "cgroup.events").read_text())
+    folder.rmdir()
+
+
+def test_a_control_group_of_its_own_finds_everybody(theatre: Theatre, control_group: Path) -> None:
+    """A launch that was put into a control group of its own: who lost every other tie is found by it."""
+    enter = ["sh", "-c", ENTER, str(control_group)]
+    theatre.start([*enter, *theatre.server()])
+    cast = theatre.wait_for("launcher", "rank0", "rank1")
+    theatre.start([*enter, sys.executable, "-S", "-c", LOST])
+    stray = theatre.wait_for("lost")["lost"]
+    bystander = theatre.bystander()
+    code, launch = end(theatre, cast["rank0"])
+    assert code == 0, launch
+    reasons = {one["pid"]: one["because"] for one in launch["members"]}
+    assert reasons[stray.pid][0].startswith("in the control group that was made for this launch")
+    assert theatre.left() == {bystander.pid}
+
+
+@pytest.mark.slow
+def test_members_that_multiply_are_killed_by_their_control_group(theatre: Theatre, control_group: Path) -> None:
+    """Where a control group holds members only, cgroup.kill ends those that multiply, at once."""
+    theatre.start(["sh", "-c", ENTER, str(control_group), *theatre.server()], act="multiplies")
+    cast = theatre.wait_for("launcher", "rank0", "rank1")
+    code, launch = end(theatre, cast["rank0"])
+    assert code == 0, launch
+    assert "they multiply: cgroup.kill, their control group holds nobody else" in launch["done"]["steps"]
+    assert theatre.left() == set()
+
+
+@pytest.mark.slow
+def test_a_control_group_with_a_bystander_is_not_killed_whole(theatre: Theatre, control_group: Path) -> None:
+    """With somebody else in the launch's control group the members end one by one, and he lives."""
+    enter = ["sh", "-c", ENTER, str(control_group)]
+    theatre.start([*enter, *theatre.server()], act="multiplies")
+    cast = theatre.wait_for("launcher", "rank0", "rank1")
+    harness = "import subprocess, sys; subprocess.run(sys.argv[1:])"
+    theatre.start([sys.executable, "-S", "-c", harness, *enter, sys.executable, "-S", "-c", STAYS])
+    own = theatre.wait_for("own")["own"]
+    code, launch = end(theatre, cast["rank0"])
+    assert code == 0, launch
+    assert not [step for step in launch["done"]["steps"] if "cgroup.kill" in step]
+    assert lives(own)
+
+
+STAYS = "import acts; acts.tell('own'); acts.stay()"

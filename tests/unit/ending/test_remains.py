@@ -14,6 +14,7 @@ import pytest
 
 from hangdoc.ending.inventory import leftovers
 from hangdoc.ending.namespaces import sees_everybody, sharers
+from hangdoc.ending.plan import stray_files
 from hangdoc.ending.records import Thing
 from hangdoc.ending.remains import Surroundings, clear, keeps
 from hangdoc.launch.table import listed_pids
@@ -67,7 +68,7 @@ def test_what_members_held_comes_back(theatre: Theatre) -> None:
 
 
 def test_data_of_the_user_stays(theatre: Theatre) -> None:
-    """A file in /dev/shm with a name of its own is data: listed with its rm line, never removed; so is its directory."""
+    """A file in /dev/shm with a name of its own is data: listed with its rm line, never removed; no directory is."""
     cast = theatre.launch("belongings", "rank0")
     ended = theatre.kill_clean(str(cast["rank0"].pid), *FAST)
     listed = things(json.loads(ended.out)["launches"][0])[str(SHM / f"samples-{theatre.segment}")]
@@ -183,3 +184,10 @@ def test_leftovers_are_those_of_a_user_with_an_engines_name(theatre: Theatre, se
     assert segment in found
     assert SHM / f"samples-{theatre.segment}" not in found
     assert leftovers(os.getuid() + 12345) == []
+
+
+def test_what_somebody_has_open_is_no_leftover(theatre: Theatre, segment: Path) -> None:
+    """A live launch's segments are never offered for removal."""
+    with segment.open():
+        assert segment not in {one.path for one in stray_files({os.getuid()})}
+    assert segment in {one.path for one in stray_files({os.getuid()})}

@@ -3,6 +3,7 @@
 All carry HANGDOC_TEST_TOKEN in their environment: by it the theatre finds and ends whatever a test leaves.
 """
 
+import contextlib
 import ctypes
 import fcntl
 import json
@@ -133,8 +134,8 @@ def double_forked():
         os._exit(0)
 
     def lost():
-        handle = os.pidfd_open(middle_one[0])
-        select.select([handle], [], [])  # its parent is dead now
+        with contextlib.suppress(ProcessLookupError):  # its parent is gone already
+            select.select([os.pidfd_open(middle_one[0])], [], [])
         tell("lost")
         stay()
 
