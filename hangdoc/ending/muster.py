@@ -18,6 +18,8 @@ from hangdoc.model.process import ProcessKey
 class Muster:
     """The members of a launch while it ends: a context manager that holds each of them.
 
+    missed: how many the last look found that had ended before they could be held; joined: all that were found later.
+
     Whoever was there at the plan and was no member then is never one later. A process that appears afterwards is one
     when it is the child of a member, when nothing but descent explains it (kinship.py), or when it lost its parent and
     is in a process group or session that a member leads: the leader's pid is then free or still the member's own.
@@ -34,6 +36,7 @@ class Muster:
         self._setting = Setting(None, roll.launch.engine, roll.launch.settings, forest.proc)
         self._groups: dict[int, ProcessKey] = {}
         self.gone_before: list[Member] = []
+        self.missed = 0
         for member in roll.members:
             if not self._take(member):
                 self.gone_before.append(member)
@@ -72,12 +75,15 @@ class Muster:
         parents = {key.pid: key for key, one in self.members.items() if one.fate == "program"}
         reasons = close_over(strangers, forest.table, parents, lambda one: self._weigh(one, forest))
         found: list[Member] = []
+        self.missed = 0
         for pid, because in reasons.items():
             entry = forest.table[pid]
             process = describe(entry, because, self._setting)
             member = Member(process, entry, "program", (f"{because}, started meanwhile",))
             if self._take(member):
                 found.append(member)
+            else:
+                self.missed += 1
             self._judged.add(entry.key)
         self.joined += found
         return found
@@ -90,10 +96,14 @@ class Muster:
         self.refresh()
 
     def is_ours(self, entry: Entry) -> bool:
-        """Say whether a process is a member, or so new that it was never looked at and the child of one."""
+        """Say whether a process is a member, or so new that nobody has judged it and in a group that a member leads.
+
+        Into such a group only a descendant of its session comes, as the child of somebody in it.
+        """
         if entry.key in self.members:
             return True
-        return entry.key not in self._judged and any(entry.ppid == key.pid for key in self.members)
+        is_child = any(entry.ppid == key.pid for key in self.members)
+        return entry.key not in self._judged and (is_child or entry.group in self._groups)
 
     def led_groups(self) -> dict[int, ProcessKey]:
         """Return the process groups that members lead or led, by number."""

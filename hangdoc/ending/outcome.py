@@ -75,7 +75,14 @@ def exit_code(outcome: Outcome) -> ExitCode:
     if ended is None or after is None:
         return ExitCode.OK
     taken = any(not port.free for port in after.ports)
-    if ended.survivors or after.returned or taken or outcome.left or outcome.memory_is_proved is False:
+    if (
+        ended.survivors
+        or ended.restless
+        or after.returned
+        or taken
+        or outcome.left
+        or outcome.memory_is_proved is False
+    ):
         return ExitCode.HANG
     return ExitCode.OK if outcome.memory_is_proved else ExitCode.UNDETERMINED
 
@@ -162,6 +169,7 @@ def _done(ended: Ended | None) -> Json | None:
             {**_key(s.key), "title": s.title, "state": s.state, "waits_in": s.waits_in, "because": s.because}
             for s in ended.survivors
         ],
+        "restless": ended.restless,
         "going_on": [_look_alike(one) for one in ended.going_on],
         "seconds": round(ended.seconds, 3),
     }

@@ -64,6 +64,7 @@ class Procedure:
         self._tell = say
         self._steps: list[str] = []
         self._going_on: list[LookAlike] = []
+        self._restless = False
 
     def run(self, futile: str) -> Ended:
         """End everybody. futile: why SIGTERM cannot work, "" when it can."""
@@ -80,6 +81,7 @@ class Procedure:
             joined=tuple(self._muster.joined),
             survivors=tuple(_survivor(one, self._proc) for one in survivors),
             going_on=tuple(self._going_on),
+            restless=self._restless and not survivors,
             seconds=time.monotonic() - began_s,
         )
 
@@ -107,14 +109,17 @@ class Procedure:
         stuck_s = time.monotonic() + STUCK_S
         rounds_with_new = quiet = 0
         announced = False
+        self._restless = True
         while time.monotonic() < until_s:
             new = self._muster.refresh()
-            rounds_with_new += bool(new)
+            restless = bool(new or self._muster.missed)
+            rounds_with_new += restless
             living = self._muster.living(fate)
-            quiet = 0 if living or new else quiet + 1
+            quiet = 0 if living or restless else quiet + 1
             if quiet == 1:
                 kill_process_groups(self._proc, self._muster)  # whoever hands over to a child too fast to be seen
             if quiet == QUIET_LOOKS:
+                self._restless = False
                 return
             if rounds_with_new > 1:
                 self._stop_multiplying(freezer)

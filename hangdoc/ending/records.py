@@ -140,7 +140,8 @@ class Survivor:
 class Ended:
     """What the procedure did. steps: sentences in order; joined: members that appeared meanwhile; gone: how many ended.
 
-    going_on: wrappers that went on to something else and were left; returned: what a supervisor started again.
+    going_on: wrappers that went on to something else and were left; restless: nobody is held who lives, but to the end
+    each look found processes that had handed over to others and ended.
     """
 
     steps: tuple[str, ...]
@@ -148,6 +149,7 @@ class Ended:
     joined: tuple[Member, ...]
     survivors: tuple[Survivor, ...]
     going_on: tuple[LookAlike, ...] = ()
+    restless: bool = False
     seconds: float = 0.0
 
 

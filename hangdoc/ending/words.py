@@ -19,6 +19,8 @@ from hangdoc.report.words import bytes_text, rank_text
 MOST_PORTS = 6
 """Ports named in a line; gloo opens dozens. Arbitrary."""
 
+RESTLESS = "processes that hand over to a child and end before they can be held: run it again, or end their session"
+
 MOST_STRAYS = 20
 """Files of earlier launches that are named. Arbitrary: a screen."""
 
@@ -88,7 +90,8 @@ def outcome_parts(outcome: Outcome) -> Iterator[RenderableType]:
     yield Text()
     yield _verdict(outcome, code)
     yield from section("Done", [bullet("-", step) for step in ended.steps])
-    yield from section("Still there", [_survivor(one) for one in ended.survivors])
+    restless = [bullet("!", RESTLESS, "bold red")] if ended.restless else []
+    yield from section("Still there", [*(_survivor(one) for one in ended.survivors), *restless])
     yield from section("Left alone", [bullet("-", f"{one.key.pid}: {one.because}") for one in ended.going_on])
     yield from section(
         "Came back", [bullet("!", f"{one.key.pid}: {one.because}. {one.title}", "bold red") for one in after.returned]
