@@ -11,7 +11,7 @@ from hangdoc.ending.roll import read_forest
 from hangdoc.launch.forest import Forest
 from hangdoc.launch.pidfd import Handle, hold
 from hangdoc.launch.roles import Setting, describe
-from hangdoc.launch.table import Entry, is_same
+from hangdoc.launch.table import Entry, is_same, listed_pids, read_entry
 from hangdoc.model.process import ProcessKey
 
 
@@ -37,6 +37,7 @@ class Muster:
         self._groups: dict[int, ProcessKey] = {}
         self.gone_before: list[Member] = []
         self.missed = 0
+        self._last = forest
         for member in roll.members:
             if not self._take(member):
                 self.gone_before.append(member)
@@ -74,18 +75,25 @@ class Muster:
         ]
         parents = {key.pid: key for key, one in self.members.items() if one.fate == "program"}
         reasons = close_over(strangers, forest.table, parents, lambda one: self._weigh(one, forest))
+        found = [one for pid, because in reasons.items() if (one := self._admit(forest.table[pid], because))]
+        gone = [one for one in strangers if one.pid not in reasons and self._was_like_us(one, forest)]
+        self._judged.update(one.key for one in gone)
+        self.missed = len(reasons) - len(found) + len(gone)
+        self._last = forest
+        return found
+
+    def catch(self) -> list[Member]:
+        """Look only at who is new since the last look, and weigh and hold each at once."""
         found: list[Member] = []
-        self.missed = 0
-        for pid, because in reasons.items():
-            entry = forest.table[pid]
-            process = describe(entry, because, self._setting)
-            member = Member(process, entry, "program", (f"{because}, started meanwhile",))
-            if self._take(member):
+        new = set(listed_pids(self._proc)) - self._seen
+        self._seen |= new  # the dead among them need not be read again
+        for pid in sorted(new, reverse=True):
+            entry = read_entry(self._proc, pid)
+            if entry is None or entry.key in self._judged:
+                continue
+            alone = Forest({**self._last.table, pid: entry}, self._proc, self._last.never)
+            if (because := self._weigh(entry, alone)) and (member := self._admit(entry, because)):
                 found.append(member)
-            else:
-                self.missed += 1
-            self._judged.add(entry.key)
-        self.joined += found
         return found
 
     def adopt_children_of(self, wrapper: ProcessKey) -> None:
@@ -108,6 +116,23 @@ class Muster:
     def led_groups(self) -> dict[int, ProcessKey]:
         """Return the process groups that members lead or led, by number."""
         return dict(self._groups)
+
+    def _admit(self, entry: Entry, because: str) -> Member | None:
+        process = describe(entry, because, self._setting)
+        member = Member(process, entry, "program", (f"{because}, started meanwhile",))
+        self._judged.add(entry.key)
+        if not self._take(member):
+            return None
+        self.joined.append(member)
+        return member
+
+    def _was_like_us(self, entry: Entry, forest: Forest) -> bool:
+        """Say whether a process that has ended since it was listed may have been of the launch: nobody can tell now."""
+        is_alike = bool(entry.argv) and entry.argv in {one.entry.argv for one in self.members.values()}
+        is_engines = entry.sighting.is_titled and entry.sighting.engine == self._setting.engine
+        if not (is_alike or is_engines) or forest.parent(entry) is not None:
+            return False
+        return entry.state in "ZX" or not is_same(self._proc, entry.key)
 
     def _take(self, member: Member) -> bool:
         handle = hold(member.key, self._proc)

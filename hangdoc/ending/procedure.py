@@ -34,6 +34,9 @@ hands (state D) may never go: it is reported then. Arbitrary."""
 STUCK_S = 3.0
 """How long members may stay in state D after SIGKILL before the others' time is not spent on them. Arbitrary."""
 
+CATCHES = 300
+"""Short looks for who was missed by a whole one: each takes about a millisecond. Arbitrary."""
+
 QUIET_LOOKS = 3
 """Looks in a row that find nobody before all are taken to be gone: one look misses a process that lives for less than
 it takes. Arbitrary."""
@@ -116,6 +119,8 @@ class Procedure:
             rounds_with_new += restless
             living = self._muster.living(fate)
             quiet = 0 if living or restless else quiet + 1
+            if self._muster.missed:
+                living += self._caught()
             if quiet == 1:
                 kill_process_groups(self._proc, self._muster)  # whoever hands over to a child too fast to be seen
             if quiet == QUIET_LOOKS:
@@ -134,6 +139,18 @@ class Procedure:
             ended(self._muster.handles_of(living), STEP_S)
             if time.monotonic() >= stuck_s and all(_state(self._proc, one.key) == "D" for one in living):
                 return
+
+    def _caught(self) -> list[Member]:
+        """Catch those that end before a whole look is over, and kill each before it has handed over."""
+        found: list[Member] = []
+        for _ in range(CATCHES):
+            caught = self._muster.catch()
+            for handle in self._muster.handles_of(caught):
+                send(handle.descriptor, signal.SIGKILL)
+            found += caught
+        if found:
+            self._say_once("they hand over to each other: caught between two looks")
+        return found
 
     def _stop_multiplying(self, freezer: Freezer) -> None:
         """End or stop all at once who start others faster than one kill follows another."""

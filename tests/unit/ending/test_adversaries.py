@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shlex
+import signal
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +84,28 @@ def test_members_that_multiply_are_gone(theatre: Theatre, act: str) -> None:
     assert code == 0, launch
     wait_until(lambda: theatre.group_is_empty(cast["launcher"]))
     assert theatre.left() == {bystander.pid}
+
+
+@pytest.mark.slow
+def test_who_cannot_be_held_is_never_called_gone(theatre: Theatre) -> None:
+    """A relay through sessions of its own is caught, or the report says that somebody is left: never wrongly gone."""
+    cast = theatre.launch("relay_apart")
+    code, launch = end(theatre, cast["launcher"])
+    at = theatre.folder / "at"
+    is_gone = stands_still(at)
+    while not stands_still(at):  # the test's own end of it
+        for _ in range(1000):
+            with suppress(ProcessLookupError, ValueError):
+                os.kill(int(at.read_text()), signal.SIGKILL)
+    assert (code == 0) == is_gone, launch
+    assert launch["done"]["restless"] or is_gone
+
+
+def stands_still(file: Path) -> bool:
+    """Nobody writes into a file for as long as a hundred relays take."""
+    before = file.stat().st_mtime_ns
+    select.select([], [], [], 0.5)
+    return file.stat().st_mtime_ns == before
 
 
 def test_a_script_that_starts_the_launch_again_ends_with_it(theatre: Theatre) -> None:

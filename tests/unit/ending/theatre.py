@@ -37,6 +37,7 @@ class Theatre:
         self._buffer = b""
         self.cast: dict[str, ProcessKey] = {}
         self._programs: list[subprocess.Popen[bytes]] = []
+        self._leaders: list[int] = []
 
     def environment(self, act: str) -> dict[str, str]:
         own = {
@@ -64,6 +65,8 @@ class Theatre:
         options.setdefault("stdin", subprocess.DEVNULL)
         program = subprocess.Popen(command, env=self.environment(act), **options)
         self._programs.append(program)
+        if options["start_new_session"]:
+            self._leaders.append(os.pidfd_open(program.pid))
         return program
 
     def wait_for(self, *names: str) -> dict[str, ProcessKey]:
@@ -108,12 +111,6 @@ class Theatre:
                     send(handle.descriptor, signal.SIGKILL)
                     handle.close()
 
-    def end_session(self, program: subprocess.Popen[bytes]) -> None:
-        """Kill the process group that a program leads; it is not reaped yet, so the number is still its own."""
-        if program.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(program.pid, signal.SIGKILL)
-
     def group_is_empty(self, leader: ProcessKey) -> bool:
         """Reap what was started, and ask the kernel whether anybody is in the group: also who is never seen."""
         for program in self._programs:
@@ -126,8 +123,11 @@ class Theatre:
 
     def close(self) -> None:
         os.close(self._lifeline)
-        for program in self._programs:
-            self.end_session(program)
+        for leader in self._leaders:
+            # The whole group, and by the leader's descriptor: also those that no list ever shows.
+            with suppress(OSError):
+                send(leader, signal.SIGKILL, whole_group=True)
+            os.close(leader)
         self.close_launches()
         for program in self._programs:
             program.wait()

@@ -225,6 +225,23 @@ def relay():
     launcher()
 
 
+def relay_apart():
+    """The same, each time into a session of its own: no group holds it."""
+
+    def run():
+        title("sglang::scheduler_TP0")
+        while True:
+            if os.fork():
+                os._exit(0)
+            os.setsid()
+            (FOLDER / "at").write_text(str(os.getpid()))
+            time.sleep(0.005)
+
+    fork(run)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    launcher()
+
+
 def revive_each_other():
     """Two ranks, each of which starts the other anew, in a session of its own, as soon as that has died."""
 
