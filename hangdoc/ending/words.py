@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
+from hangdoc.ending.lookalikes import OWN_PYTHON
 from hangdoc.ending.memory import holdings, was_used
 from hangdoc.ending.outcome import Outcome, counts, exit_code
 from hangdoc.ending.plan import Plan
@@ -61,7 +62,7 @@ def _short(title: str) -> str:
 
 
 def _look_alikes(found: Sequence[LookAlike]) -> Iterator[RenderableType]:
-    ordered = sorted(found, key=lambda one: not one.in_doubt)
+    ordered = sorted(found, key=lambda one: (not one.in_doubt, one.because.startswith(OWN_PYTHON)))
     for one in ordered[:MOST_LOOK_ALIKES]:
         more = f" [--include {one.key.pid} would add it]" if one.in_doubt else ""
         yield bullet("?" if one.in_doubt else "x", f"{one.key.pid}: {one.because}{more}. {_short(one.title)}", "dim")
@@ -98,7 +99,7 @@ def outcome_parts(outcome: Outcome) -> Iterator[RenderableType]:
     )
     yield from section("GPUs", list(_gpus(outcome)))
     yield from section("Ports", list(_port_rows(after.ports)))
-    yield from section("Left behind", [_removal(one) for one in after.removals])
+    yield from section("Removed, and left behind", [_removal(one) for one in after.removals])
 
 
 def stray_parts(strays: Sequence[Thing]) -> Iterator[RenderableType]:
