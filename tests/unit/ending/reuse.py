@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hangdoc.ending import muster, procedure
-from hangdoc.ending.plan import prepared
+from hangdoc.ending.plan import prepared, targets
 from hangdoc.ending.procedure import Procedure
 from hangdoc.errors import HangdocError
 from hangdoc.launch import pidfd
@@ -198,9 +198,10 @@ def play(moment: str, ask: Callable[..., Any], index: int) -> tuple[ProcessKey |
     keys = [key_of(pid) for pid in pids]
     arm(moment, swapper, victim, numbers)
     try:
-        with prepared([keys[0]], []) as (plan,):
+        # Where pids start over, a child may count as older than its parent: the root is for hangdoc to find.
+        with prepared(targets(pids[0], None), []) as (plan,):
             numbers.update({handle.descriptor: key.pid for key, handle in plan.muster.handles.items()})
-            Procedure(plan.muster, PROC, keys[0], "", lambda _: None).run("")
+            Procedure(plan.muster, PROC, plan.traits.root, "", lambda _: None).run("")
     except HangdocError:
         pass  # the root was ended by the exchange: there is no launch any more
     arm("", swapper, 0, {})
