@@ -189,12 +189,13 @@ def arm(moment: str, swapper: Swapper, victim: int, numbers: dict[int, int]) -> 
         muster.read_forest = read_forest
 
 
-def play(moment: str, ask: Callable[..., Any], index: int) -> tuple[ProcessKey | None, bool]:
-    """One round; returns the bystander with a member's pid, and whether every member is gone."""
+def play(moment: str, ask: Callable[..., Any], index: int) -> tuple[ProcessKey | None, list[str]]:
+    """One round; returns the bystander with a member's pid, and a complaint for each member that is left."""
     pids = ask("launch")
     victim = pids[index % 3]
     swapper = Swapper(ask, victim)
     numbers: dict[int, int] = {}
+    told: list[str] = []
     keys = [key_of(pid) for pid in pids]
     arm(moment, swapper, victim, numbers)
     try:
@@ -202,14 +203,16 @@ def play(moment: str, ask: Callable[..., Any], index: int) -> tuple[ProcessKey |
         with prepared(targets(pids[0], None), []) as (plan,):
             numbers.update({handle.descriptor: key.pid for key, handle in plan.muster.handles.items()})
             Procedure(plan.muster, PROC, plan.traits.root, "", lambda _: None).run("")
-    except HangdocError:
-        pass  # the root was ended by the exchange: there is no launch any more
+    except HangdocError as error:
+        told.append(error.message)  # the root was ended by the exchange: there is no launch any more
     arm("", swapper, 0, {})
-    gone = all(
-        (line := read_stat(PROC, key.pid)) is None or line.start_ticks != key.start_ticks or line.state in "ZX"
-        for key in keys
-    )
-    return swapper.key, gone
+    left = [key for key in keys if is_alive(key)]
+    return swapper.key, [f"{moment}: {left} of {keys}, exchanged {swapper.key}, {told}"] if left else []
+
+
+def is_alive(key: ProcessKey) -> bool:
+    line = read_stat(PROC, key.pid)
+    return line is not None and line.start_ticks == key.start_ticks and line.state not in "ZX"
 
 
 def hangdoc(channel: socket.socket, rounds: int) -> dict[str, Any]:
@@ -217,11 +220,11 @@ def hangdoc(channel: socket.socket, rounds: int) -> dict[str, Any]:
         channel.send(json.dumps(order).encode())
         return json.loads(channel.recv(4096))
 
-    exchanged, hit, left = dict.fromkeys(MOMENTS, 0), [], 0
+    exchanged, hit, left = dict.fromkeys(MOMENTS, 0), [], []
     for index in range(rounds):
         moment = MOMENTS[index % len(MOMENTS)]
-        key, gone = play(moment, ask, index // len(MOMENTS))
-        left += not gone
+        key, complaints = play(moment, ask, index // len(MOMENTS))
+        left += complaints
         if key is not None:
             exchanged[moment] += 1
             line = read_stat(PROC, key.pid)
