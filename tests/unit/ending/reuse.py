@@ -206,7 +206,8 @@ def play(moment: str, ask: Callable[..., Any], index: int) -> tuple[ProcessKey |
     except HangdocError as error:
         told.append(error.message)  # the root was ended by the exchange: there is no launch any more
     arm("", swapper, 0, {})
-    left = [key for key in keys if is_alive(key)]
+    # Within one clock tick the bystander even has the member's start time: only holding tells the two apart.
+    left = [key for key in keys if key != swapper.key and is_alive(key)]
     return swapper.key, [f"{moment}: {left} of {keys}, exchanged {swapper.key}, {told}"] if left else []
 
 
