@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from pathlib import Path
 
 from hangdoc.ending.kinship import Traits, close_over, kin
@@ -58,7 +58,7 @@ class Muster:
         """Return their handles."""
         return [self.handles[one.key] for one in members]
 
-    def confirm(self, members: set[ProcessKey]) -> None:
+    def confirm(self, members: Set[ProcessKey]) -> None:
         """Let go of who is no member at a second look; who has ended since stays known as one, but leads no group."""
         for key in self.members.keys() - members:
             self._groups.pop(key.pid, None)
@@ -122,6 +122,12 @@ class Muster:
         member = Member(process, entry, "program", (f"{because}, started meanwhile",))
         self._judged.add(entry.key)
         if not self._take(member):
+            return None
+        again = read_entry(self._proc, entry.pid)
+        if again is not None and (again.group, again.session) != (entry.group, entry.session):
+            # Its pid changed hands within one clock tick, or it moved: the next look weighs it anew.
+            self._judged.discard(entry.key)
+            self.confirm(self.members.keys() - {member.key})
             return None
         self.joined.append(member)
         return member
