@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from pathlib import Path
 from typing import Annotated
 
@@ -57,5 +58,9 @@ def kill_clean(
 
     if dry_run and yes:
         raise typer.BadParameter("--dry-run touches nothing: there is nothing to say --yes to")
+    if record is not None and not snapshot:
+        raise typer.BadParameter("--record says where the snapshot goes, --no-snapshot that there is none")
+    if isnan(gpu_timeout):
+        raise typer.BadParameter("--gpu-timeout is a number of seconds")
     wishes = Wishes(tuple(include or ()), dry_run, yes, snapshot, record, gpu_timeout, as_json, no_color)
     return end(pid, port, wishes)

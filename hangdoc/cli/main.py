@@ -33,16 +33,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
-for command in (
-    watch.watch,
-    record.record,
-    replay.replay,
-    kill_clean.kill_clean,
-    probes.probes,
-    explain.explain,
-    demo.demo,
-):
-    app.command()(command)
+for module in (watch, record, replay, kill_clean, probes, explain, demo):
+    app.command()(getattr(module, module.__name__.rpartition(".")[2]))
 
 
 def _show_version(wanted: bool) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hangdoc.ending.evidence import Evidence, default_path, record
 from hangdoc.ending.outcome import Outcome
-from hangdoc.ending.plan import Plan
+from hangdoc.ending.plan import Plan, stock_taken_again
 from hangdoc.ending.procedure import Procedure, Say, futile
 from hangdoc.ending.proof import prove
 from hangdoc.launch.find import PROC
@@ -21,6 +21,7 @@ def carry_out(plan: Plan, snapshot: Path | None, gpu_timeout_s: float, say: Say,
         say(f"recording {snapshot}")
         evidence = record(next((one for one in living if one.key == root), living[0]).key.pid, snapshot)
     plan.muster.refresh()
+    plan = stock_taken_again(plan, proc)
     cgroup = next(iter(plan.traits.cgroups), "")
     procedure = Procedure(plan.muster, proc, root, cgroup, say)
     ended = procedure.run(futile(proc, plan.muster, root, evidence.hang if evidence is not None else ""))

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from hangdoc.ending.muster import Muster
 from hangdoc.ending.roll import read_forest
+from hangdoc.launch.forest import Forest
 from hangdoc.launch.pidfd import send
+from hangdoc.launch.table import Entry
 
 UNIFIED = "cgroup2"
 
@@ -32,6 +34,15 @@ def kill_control_group(proc: Path, group: str, muster: Muster) -> bool:
     return True
 
 
+def _may_go(entry: Entry, muster: Muster, forest: Forest) -> bool:
+    """Say whether a process may be hit with its group: it is a member, and no wrapper that may go on; or long dead."""
+    if entry.state in "ZX":
+        return True
+    member = muster.members.get(entry.key)
+    is_wrapper = member is not None and member.fate == "wrapper"
+    return muster.is_ours(entry) and not is_wrapper and entry.pid not in forest.never
+
+
 def _directory(proc: Path, group: str) -> Path | None:
     if not group:
         return None
@@ -48,13 +59,14 @@ def kill_process_groups(proc: Path, muster: Muster) -> bool:
     """Kill each process group that a member leads or led and in which everybody is a member; says whether one was.
 
     The signal reaches all of a group at one moment, so nobody in it forks past it. The leader's descriptor keeps
-    meaning its group after the leader's death.
+    meaning its group after the leader's death. A group in which nobody is seen is hit, too: somebody may be in it who
+    is never there long enough to be seen.
     """
     forest = read_forest(proc)
     killed = False
     for number, leader in muster.led_groups().items():
         inside = [one for one in forest.table.values() if one.group == number]
-        if not inside or not all(muster.is_ours(one) and one.pid not in forest.never for one in inside):
+        if not all(_may_go(one, muster, forest) for one in inside):
             continue
         try:
             killed = send(muster.handles[leader].descriptor, signal.SIGKILL, whole_group=True) or killed

@@ -37,6 +37,10 @@ class OpenFiles:
         """Return pipes and sockets beyond the standard descriptors."""
         return {t for n, t in self.links.items() if n >= STANDARD_DESCRIPTORS and t.startswith(SHARED_OBJECTS)}
 
+    def outputs(self) -> set[str]:
+        """Return the files and pipes that standard output and error are; a terminal is everybody's."""
+        return {t for n, t in self.links.items() if n in {1, 2} and not t.startswith(("/dev/", "anon_inode:"))}
+
     def sockets(self) -> set[int]:
         """Return inodes of sockets."""
         return {int(t[8:-1]) for t in self.links.values() if t.startswith("socket:[")}

@@ -25,6 +25,7 @@ def take_stock(proc: Path, launch: Launch, members: Iterable[Member], gpus: GpuR
     things: dict[tuple[str, Identity], Thing] = {}
     opened: dict[int, tuple[str, ...]] = {}
     ports: set[Port] = set()
+    listeners: dict[int, tuple[int, ...]] = {}
     unseen: list[int] = []
     for member in members:
         files = read_open(proc, member.key)
@@ -33,7 +34,10 @@ def take_stock(proc: Path, launch: Launch, members: Iterable[Member], gpus: GpuR
             continue
         if files.gpus():
             opened[member.key.pid] = files.gpus()
-        ports |= set(listening(proc, files))
+        own = set(listening(proc, files))
+        if own:
+            listeners[member.key.pid] = tuple(sorted(one.number for one in own))
+        ports |= own
         for thing in (*_segments(proc, files), *_sockets(proc, files), *_locks(proc, files)):
             known = things.get((thing.kind, thing.identity))
             things[thing.kind, thing.identity] = thing if known is None or thing.held else known
@@ -41,6 +45,7 @@ def take_stock(proc: Path, launch: Launch, members: Iterable[Member], gpus: GpuR
         things=tuple(sorted(things.values(), key=lambda one: (one.kind, str(one.path)))),
         ports=_ordered(ports | _wanted_port(proc, launch, ports), launch),
         opened=opened,
+        listeners=listeners,
         gpus=gpus,
         unseen=tuple(unseen),
     )

@@ -16,6 +16,7 @@ from hangdoc.procfs.errors import ProcParseError
 from hangdoc.procfs.status import parse_status
 
 DOUBT = "shares a pipe or socket with member {pid}, but may have it from elsewhere"
+SAME_LOG = "writes to the same file or pipe as member {pid}, but nothing else ties it to the launch"
 
 
 @dataclass(frozen=True)
@@ -23,11 +24,13 @@ class Traits:
     """What marks a launch. Each maps to the member that has it; users: who its members run as.
 
     images: of execs that happened inside the launch; private: pipes and sockets that no outsider holds, made inside
-    the launch; shared: those that may have been inherited from outside; cgroups: control groups made for the launch.
+    the launch; shared: those that may have been inherited from outside; outputs: where standard output and error go,
+    terminals left out; cgroups: control groups made for the launch.
     """
 
     root: ProcessKey
     users: frozenset[int]
+    outputs: Mapping[str, int] = field(default_factory=dict)
     images: Mapping[Image, int] = field(default_factory=dict)
     private: Mapping[str, int] = field(default_factory=dict)
     shared: Mapping[str, int] = field(default_factory=dict)
@@ -74,6 +77,7 @@ def read_traits(forest: Forest, root: Entry, members: Iterable[Entry], outsiders
     return Traits(
         root=root.key,
         users=users,
+        outputs=_outputs(proc, inside),
         images=_images(forest, root, inside),
         private={target: pid for target, pid in own.items() if target not in inherited},
         shared=shared,
@@ -105,7 +109,10 @@ def kin(entry: Entry, traits: Traits, forest: Forest, peers: Mapping[int, int], 
     if ends:
         return Kin(f"an engine's process, connected to member {ends[0]} by a unix socket")
     doubts = sorted(_private(opened) & set(traits.shared))
-    return Kin(doubt=DOUBT.format(pid=traits.shared[doubts[0]])) if doubts else Kin()
+    if doubts:
+        return Kin(doubt=DOUBT.format(pid=traits.shared[doubts[0]]))
+    logs = sorted(opened.outputs() & set(traits.outputs)) if opened is not None else []
+    return Kin(doubt=SAME_LOG.format(pid=traits.outputs[logs[0]])) if logs else Kin()
 
 
 def _proofs(entry: Entry, traits: Traits, forest: Forest, opened: OpenFiles | None) -> Iterator[str]:
@@ -159,6 +166,15 @@ def _held_by(proc: Path, entries: list[Entry]) -> dict[str, int]:
         for target in _private(read_open(proc, one.key)):
             held.setdefault(target, one.pid)
     return held
+
+
+def _outputs(proc: Path, entries: list[Entry]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for one in entries:
+        opened = read_open(proc, one.key)
+        for target in opened.outputs() if opened is not None else ():
+            found.setdefault(target, one.pid)
+    return found
 
 
 def _private(opened: OpenFiles | None) -> set[str]:

@@ -15,6 +15,9 @@ from hangdoc.launch.recognise import engines
 from hangdoc.launch.table import Entry
 from hangdoc.model.process import Launch
 
+OWN_PYTHON = "another Python program of the same user"
+"""How the weakest likeness begins: it comes last in a list."""
+
 MOST_ABOVE = 64
 """Ancestors that are followed upwards; a table read while pids were reused could have a loop. Arbitrary."""
 
@@ -76,7 +79,7 @@ def _reasons(entry: Entry, view: _View) -> Iterator[str]:
     if _has_gpu(entry, view):
         yield "has a GPU open, but nothing ties it to the launch"
     if _is_own_python(entry, view):
-        yield "another Python program of the same user: nothing ties it to the launch"
+        yield f"{OWN_PYTHON}: nothing ties it to the launch"
 
 
 def _called(entry: Entry) -> str:

@@ -87,6 +87,19 @@ def involved(before: Before) -> dict[int, bool]:
     return {index: is_named for index, is_named in named.items() if is_named or index in opened}
 
 
+def holdings(before: Before, pid: int) -> tuple[str, ...]:
+    """Say in clauses what a member has that others wait for: GPUs, memory on them, ports."""
+    devices = [f"has {path} open" for path in before.opened.get(pid, ())]
+    for gpu in before.gpus.devices:
+        for one in gpu.holders or ():
+            if one.pid == pid and one.member:
+                amount = "memory" if one.used_bytes is None else bytes_text(one.used_bytes)
+                devices.append(f"has {amount} on GPU {gpu.index}")
+    listened = before.listeners.get(pid, ())
+    more = f" and {len(listened) - 1} more" if len(listened) > 1 else ""
+    return (*devices, *([f"listens on port {listened[0]}{more}"] if listened else []))
+
+
 def was_used(before: Before) -> bool:
     """Say whether the launch had anything to do with a GPU: a member had one open, or NVML named one."""
     return bool(before.opened) or bool(involved(before))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from pathlib import Path
 
 from hangdoc.ending.kinship import Traits, close_over, kin
@@ -11,12 +11,14 @@ from hangdoc.ending.roll import read_forest
 from hangdoc.launch.forest import Forest
 from hangdoc.launch.pidfd import Handle, hold
 from hangdoc.launch.roles import Setting, describe
-from hangdoc.launch.table import Entry, is_same
+from hangdoc.launch.table import Entry, is_same, listed_pids, read_entry
 from hangdoc.model.process import ProcessKey
 
 
 class Muster:
     """The members of a launch while it ends: a context manager that holds each of them.
+
+    missed: how many the last look found that had ended before they could be held; joined: all that were found later.
 
     Whoever was there at the plan and was no member then is never one later. A process that appears afterwards is one
     when it is the child of a member, when nothing but descent explains it (kinship.py), or when it lost its parent and
@@ -29,10 +31,13 @@ class Muster:
         self.joined: list[Member] = []
         self._proc: Path = forest.proc
         self._traits = traits
+        self._seen = frozenset(forest.table)
         self._judged = {entry.key for entry in forest.table.values()}
         self._setting = Setting(None, roll.launch.engine, roll.launch.settings, forest.proc)
         self._groups: dict[int, ProcessKey] = {}
         self.gone_before: list[Member] = []
+        self.missed = 0
+        self._last = forest
         for member in roll.members:
             if not self._take(member):
                 self.gone_before.append(member)
@@ -53,29 +58,42 @@ class Muster:
         """Return their handles."""
         return [self.handles[one.key] for one in members]
 
-    def drop(self, keep: set[ProcessKey]) -> None:
-        """Let go of who was not confirmed."""
-        for key in self.members.keys() - keep:
-            self.handles.pop(key).close()
-            del self.members[key]
+    def confirm(self, members: Set[ProcessKey]) -> None:
+        """Let go of who is no member at a second look; who has ended since stays known as one, but leads no group."""
+        for key in self.members.keys() - members:
+            self._groups.pop(key.pid, None)
+            if not self.handles[key].has_ended:
+                self.handles.pop(key).close()
+                del self.members[key]
 
     def refresh(self) -> list[Member]:
         """Find new members, hold them and return them."""
-        forest = read_forest(self._proc)
+        forest = read_forest(self._proc, self._seen)
+        self._seen = frozenset(forest.table)
         strangers = [
             one for one in forest.table.values() if one.key not in self._judged and one.pid not in forest.never
         ]
         parents = {key.pid: key for key, one in self.members.items() if one.fate == "program"}
         reasons = close_over(strangers, forest.table, parents, lambda one: self._weigh(one, forest))
+        found = [one for pid, because in reasons.items() if (one := self._admit(forest.table[pid], because))]
+        gone = [one for one in strangers if one.pid not in reasons and self._was_like_us(one, forest)]
+        self._judged.update(one.key for one in gone)
+        self.missed = len(reasons) - len(found) + len(gone)
+        self._last = forest
+        return found
+
+    def catch(self) -> list[Member]:
+        """Look only at who is new since the last look, and weigh and hold each at once."""
         found: list[Member] = []
-        for pid, because in reasons.items():
-            entry = forest.table[pid]
-            process = describe(entry, because, self._setting)
-            member = Member(process, entry, "program", (f"{because}, started meanwhile",))
-            if self._take(member):
+        new = set(listed_pids(self._proc)) - self._seen
+        self._seen |= new  # the dead among them need not be read again
+        for pid in sorted(new, reverse=True):
+            entry = read_entry(self._proc, pid)
+            if entry is None or entry.key in self._judged:
+                continue
+            alone = Forest({**self._last.table, pid: entry}, self._proc, self._last.never)
+            if (because := self._weigh(entry, alone)) and (member := self._admit(entry, because)):
                 found.append(member)
-            self._judged.add(entry.key)
-        self.joined += found
         return found
 
     def adopt_children_of(self, wrapper: ProcessKey) -> None:
@@ -86,14 +104,41 @@ class Muster:
         self.refresh()
 
     def is_ours(self, entry: Entry) -> bool:
-        """Say whether a process is a member, or so new that it was never looked at and the child of one."""
+        """Say whether a process is a member, or so new that nobody has judged it and in a group that a member leads.
+
+        Into such a group only a descendant of its session comes, as the child of somebody in it.
+        """
         if entry.key in self.members:
             return True
-        return entry.key not in self._judged and any(entry.ppid == key.pid for key in self.members)
+        is_child = any(entry.ppid == key.pid for key in self.members)
+        return entry.key not in self._judged and (is_child or entry.group in self._groups)
 
     def led_groups(self) -> dict[int, ProcessKey]:
         """Return the process groups that members lead or led, by number."""
         return dict(self._groups)
+
+    def _admit(self, entry: Entry, because: str) -> Member | None:
+        process = describe(entry, because, self._setting)
+        member = Member(process, entry, "program", (f"{because}, started meanwhile",))
+        self._judged.add(entry.key)
+        if not self._take(member):
+            return None
+        again = read_entry(self._proc, entry.pid)
+        if again is not None and (again.group, again.session) != (entry.group, entry.session):
+            # Its pid changed hands within one clock tick, or it moved: the next look weighs it anew.
+            self._judged.discard(entry.key)
+            self.confirm(self.members.keys() - {member.key})
+            return None
+        self.joined.append(member)
+        return member
+
+    def _was_like_us(self, entry: Entry, forest: Forest) -> bool:
+        """Say whether a process that has ended since it was listed may have been of the launch: nobody can tell now."""
+        is_alike = bool(entry.argv) and entry.argv in {one.entry.argv for one in self.members.values()}
+        is_engines = entry.sighting.is_titled and entry.sighting.engine == self._setting.engine
+        if not (is_alike or is_engines) or forest.parent(entry) is not None:
+            return False
+        return entry.state in "ZX" or not is_same(self._proc, entry.key)
 
     def _take(self, member: Member) -> bool:
         handle = hold(member.key, self._proc)

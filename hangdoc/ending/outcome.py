@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from hangdoc import __version__
 from hangdoc.ending import names
-from hangdoc.ending.memory import was_used
+from hangdoc.ending.memory import holdings, was_used
 from hangdoc.ending.plan import Plan
 from hangdoc.ending.records import After, Ended, GpuReading, LookAlike, Member, Removal, Thing
 from hangdoc.ending.remains import removal_command
@@ -75,7 +75,14 @@ def exit_code(outcome: Outcome) -> ExitCode:
     if ended is None or after is None:
         return ExitCode.OK
     taken = any(not port.free for port in after.ports)
-    if ended.survivors or after.returned or taken or outcome.left or outcome.memory_is_proved is False:
+    if (
+        ended.survivors
+        or ended.restless
+        or after.returned
+        or taken
+        or outcome.left
+        or outcome.memory_is_proved is False
+    ):
         return ExitCode.HANG
     return ExitCode.OK if outcome.memory_is_proved else ExitCode.UNDETERMINED
 
@@ -107,7 +114,7 @@ def _launch(outcome: Outcome) -> Json:
         "root": _key(launch.root),
         "engine": launch.engine,
         "engine_version": version.value if isinstance(version, Known) else None,
-        "members": [_member(one) for one in plan.members],
+        "members": [{**_member(one), "holds": list(holdings(plan.before, one.key.pid))} for one in plan.members],
         "look_alikes": [_look_alike(one) for one in plan.roll.look_alikes],
         "supervisors": [{"name": s.name, "pid": s.pid, "command": s.command} for s in plan.roll.supervisors],
         "snapshot": None if outcome.snapshot is None else os.fspath(outcome.snapshot),
@@ -162,6 +169,7 @@ def _done(ended: Ended | None) -> Json | None:
             {**_key(s.key), "title": s.title, "state": s.state, "waits_in": s.waits_in, "because": s.because}
             for s in ended.survivors
         ],
+        "restless": ended.restless,
         "going_on": [_look_alike(one) for one in ended.going_on],
         "seconds": round(ended.seconds, 3),
     }

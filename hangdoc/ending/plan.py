@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hangdoc.ending.descriptors import holders
 from hangdoc.ending.inventory import leftovers, take_stock
 from hangdoc.ending.kinship import Traits, user_of
 from hangdoc.ending.memory import Reader, reader
@@ -20,6 +21,7 @@ from hangdoc.launch import complaints
 from hangdoc.launch.find import PROC, find_launch
 from hangdoc.launch.forest import Forest
 from hangdoc.launch.pidfd import may_signal
+from hangdoc.launch.table import read_table
 from hangdoc.model.process import ProcessKey
 
 NEVER_ENDED = {"host", "shell", "manager"}
@@ -45,8 +47,26 @@ class Plan:
 def targets(pid: int | None, port: int | None, proc: Path = PROC) -> tuple[ProcessKey, ...]:
     """Return the roots that are meant: one launch by pid or port, without either every orphaned one of the user."""
     if pid is not None or port is not None:
-        return (find_launch(pid, port, proc).root,)
+        launch = find_launch(pid, port, proc)
+        if pid is None or launch.engine != "generic":
+            return (launch.root,)
+        return (same_program(read_forest(proc), pid, launch.root),)
     return orphans(read_forest(proc), calling_users())
+
+
+def same_program(forest: Forest, pid: int, root: ProcessKey) -> ProcessKey:
+    """Return how far up a program of no known engine goes: its own forks and Python's children, no further.
+
+    What started it (mpirun, somebody's harness) may count as the root of the launch; but it has other duties than this
+    program, and is never ended for it unless it is named itself.
+    """
+    entry = forest.table.get(pid)
+    while entry is not None and entry.key != root:
+        parent = forest.parent(entry)
+        if parent is None or not (entry.sighting.is_kin or entry.argv == parent.argv):
+            return entry.key
+        entry = parent
+    return root
 
 
 def orphans(forest: Forest, users: frozenset[int]) -> tuple[ProcessKey, ...]:
@@ -64,9 +84,12 @@ def calling_users() -> frozenset[int]:
     return frozenset({os.geteuid(), *([int(caller)] if caller.isdigit() else [])})
 
 
-def stray_files(users: Iterable[int]) -> list[Thing]:
-    """Return what has an engine's name in /dev/shm and belongs to these users."""
-    return [thing for user in sorted(users) for thing in leftovers(user)]
+def stray_files(users: Iterable[int], proc: Path = PROC) -> list[Thing]:
+    """Return what has an engine's name in /dev/shm, belongs to these users, and nobody visible has open or mapped."""
+    found = [thing for user in sorted(users) for thing in leftovers(user)]
+    living = [entry.key for entry in read_table(proc).values() if entry.kind != "kernel"] if found else []
+    held, _ = holders(proc, living, {one.identity for one in found})
+    return [one for one in found if one.identity not in held]
 
 
 @contextmanager
@@ -84,12 +107,20 @@ def _prepare(root: ProcessKey, include: Sequence[int], proc: Path, stack: ExitSt
     muster = stack.enter_context(Muster(roll, traits, forest))
     # Once more, now that nobody's pid can change hands: what was read is then of the processes that are held.
     again, traits = call_roll(read_forest(proc), root, include)
-    muster.drop({one.key for one in again.members} & {key for key, one in muster.handles.items() if not one.has_ended})
+    muster.confirm({one.key for one in again.members})
     _refuse_members(muster, proc)
     pids = frozenset(key.pid for key in muster.members)
     read = stack.enter_context(reader(roll.launch, proc, pids))
     before = take_stock(proc, roll.launch, muster.members.values(), read())
     return Plan(again, traits, muster, before, read)
+
+
+def stock_taken_again(plan: Plan, proc: Path = PROC) -> Plan:
+    """Return the plan with what the launch has now: the user may have taken his time before he agreed."""
+    gpus = plan.before.gpus if plan.before.gpus.unread else plan.read_gpus()
+    members = plan.muster.living()
+    now = take_stock(proc, plan.roll.launch, members, gpus) if members else plan.before
+    return replace(plan, before=now)
 
 
 def _refuse_root(forest: Forest, root: ProcessKey) -> None:

@@ -31,6 +31,16 @@ KILL_S = 10.0
 """How long SIGKILL may take altogether. An H200's spinning kernels were gone within 0.5 s; a process in the kernel's
 hands (state D) may never go: it is reported then. Arbitrary."""
 
+STUCK_S = 3.0
+"""How long members may stay in state D after SIGKILL before the others' time is not spent on them. Arbitrary."""
+
+CATCHES = 300
+"""Short looks for who was missed by a whole one: each takes about a millisecond. Arbitrary."""
+
+QUIET_LOOKS = 3
+"""Looks in a row that find nobody before all are taken to be gone: one look misses a process that lives for less than
+it takes. Arbitrary."""
+
 STEP_S = 0.25
 """From one look for new members to the next while killed ones go. Arbitrary."""
 
@@ -57,6 +67,7 @@ class Procedure:
         self._tell = say
         self._steps: list[str] = []
         self._going_on: list[LookAlike] = []
+        self._restless = False
 
     def run(self, futile: str) -> Ended:
         """End everybody. futile: why SIGTERM cannot work, "" when it can."""
@@ -73,6 +84,7 @@ class Procedure:
             joined=tuple(self._muster.joined),
             survivors=tuple(_survivor(one, self._proc) for one in survivors),
             going_on=tuple(self._going_on),
+            restless=self._restless and not survivors,
             seconds=time.monotonic() - began_s,
         )
 
@@ -97,23 +109,48 @@ class Procedure:
     def _kill(self, fate: str, freezer: Freezer) -> None:
         """Kill ranks first, look for new members, and go on until a look finds nobody new and nobody alive."""
         until_s = time.monotonic() + KILL_S
-        rounds_with_new = 0
+        stuck_s = time.monotonic() + STUCK_S
+        rounds_with_new = quiet = 0
         announced = False
+        self._restless = True
         while time.monotonic() < until_s:
             new = self._muster.refresh()
-            rounds_with_new += bool(new)
+            restless = bool(new or self._muster.missed)
+            rounds_with_new += restless
             living = self._muster.living(fate)
-            if not living and not new:
+            quiet = 0 if living or restless else quiet + 1
+            if self._muster.missed:
+                living += self._caught()
+            if quiet == 1:
+                kill_process_groups(self._proc, self._muster)  # whoever hands over to a child too fast to be seen
+            if quiet == QUIET_LOOKS:
+                self._restless = False
                 return
             if rounds_with_new > 1:
                 self._stop_multiplying(freezer)
                 living = self._muster.living(fate)
             for handle in self._muster.handles_of(living):
                 send(handle.descriptor, signal.SIGKILL)
-            if living and not announced:
+            if not living:
+                continue
+            if not announced:
                 self._say(f"SIGKILL to {_named(living)}")
                 announced = True
             ended(self._muster.handles_of(living), STEP_S)
+            if time.monotonic() >= stuck_s and all(_state(self._proc, one.key) == "D" for one in living):
+                return
+
+    def _caught(self) -> list[Member]:
+        """Catch those that end before a whole look is over, and kill each before it has handed over."""
+        found: list[Member] = []
+        for _ in range(CATCHES):
+            caught = self._muster.catch()
+            for handle in self._muster.handles_of(caught):
+                send(handle.descriptor, signal.SIGKILL)
+            found += caught
+        if found:
+            self._say_once("they hand over to each other: caught between two looks")
+        return found
 
     def _stop_multiplying(self, freezer: Freezer) -> None:
         """End or stop all at once who start others faster than one kill follows another."""

@@ -114,12 +114,13 @@ class GpuReading:
 class Before:
     """What there was before the first signal. opened: GPU device files that members had open, by pid.
 
-    unseen: pids of members whose descriptors may not be read.
+    listeners: ports by pid of who listens; unseen: pids of members whose descriptors may not be read.
     """
 
     things: tuple[Thing, ...] = ()
     ports: tuple[Port, ...] = ()
     opened: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    listeners: dict[int, tuple[int, ...]] = field(default_factory=dict)
     gpus: GpuReading = GpuReading()
     unseen: tuple[int, ...] = ()
 
@@ -139,7 +140,8 @@ class Survivor:
 class Ended:
     """What the procedure did. steps: sentences in order; joined: members that appeared meanwhile; gone: how many ended.
 
-    going_on: wrappers that went on to something else and were left; returned: what a supervisor started again.
+    going_on: wrappers that went on to something else and were left; restless: nobody is held who lives, but to the end
+    each look found processes that had handed over to others and ended.
     """
 
     steps: tuple[str, ...]
@@ -147,6 +149,7 @@ class Ended:
     joined: tuple[Member, ...]
     survivors: tuple[Survivor, ...]
     going_on: tuple[LookAlike, ...] = ()
+    restless: bool = False
     seconds: float = 0.0
 
 

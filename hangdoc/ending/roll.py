@@ -18,7 +18,7 @@ from hangdoc.launch.compose import compose
 from hangdoc.launch.find import own_and_callers
 from hangdoc.launch.forest import Forest
 from hangdoc.launch.roles import Setting, describe
-from hangdoc.launch.table import Entry, Table, children_of, read_table
+from hangdoc.launch.table import Entry, Table, children_of, listed_pids, read_table
 from hangdoc.launch.wrapping import wrappers
 from hangdoc.model.process import Launch, Process, ProcessKey
 
@@ -35,9 +35,13 @@ def own(table: Table) -> frozenset[int]:
     return frozenset(own_and_callers(table, os.getpid()) | below)
 
 
-def read_forest(proc: Path) -> Forest:
-    """Read all processes and divide them into launches; hangdoc's own are in none."""
-    table = read_table(proc)
+def read_forest(proc: Path, known: frozenset[int] = frozenset()) -> Forest:
+    """Read all processes and divide them into launches; hangdoc's own are in none.
+
+    known: pids that can wait: whoever is new is read first, for he may hand over to a child and end within a
+    millisecond.
+    """
+    table = read_table(proc, sorted(listed_pids(proc), key=lambda pid: (pid in known, -pid)))
     return Forest(table, proc, own(table))
 
 

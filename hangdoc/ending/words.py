@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from hangdoc.ending.memory import was_used
+from hangdoc.ending.lookalikes import OWN_PYTHON
+from hangdoc.ending.memory import holdings, was_used
 from hangdoc.ending.outcome import Outcome, counts, exit_code
 from hangdoc.ending.plan import Plan
 from hangdoc.ending.records import GpuProof, LookAlike, Member, PortProof, Removal, Survivor, Thing
@@ -18,6 +19,11 @@ from hangdoc.report.words import bytes_text, rank_text
 
 MOST_PORTS = 6
 """Ports named in a line; gloo opens dozens. Arbitrary."""
+
+RESTLESS = "processes that hand over to a child and end before they can be held: run it again, or end their session"
+
+MOST_STRAYS = 20
+"""Files of earlier launches that are named. Arbitrary: a screen."""
 
 LONGEST_TITLE = 64
 """Characters of a command line beside a reason. Arbitrary: a line."""
@@ -32,7 +38,7 @@ def plan_parts(plan: Plan) -> Iterator[RenderableType]:
     count = len(plan.members)
     head = f"{launch.engine} launch {launch.root.pid}: {count} process{'es' if count != 1 else ''} to end"
     yield harmless(head, "bold")
-    yield from section("Members", [_member(one) for one in plan.members])
+    yield from section("Members", [_member(one, plan) for one in plan.members])
     yield from section("Not touched", list(_look_alikes(plan.roll.look_alikes)))
     rows = [
         bullet("!", f"{one.name} may start it again; first: {one.command}", "yellow") for one in plan.roll.supervisors
@@ -41,11 +47,14 @@ def plan_parts(plan: Plan) -> Iterator[RenderableType]:
     yield from section("What it has", list(_stock(plan)))
 
 
-def _member(member: Member) -> RenderableType:
+def _member(member: Member, plan: Plan) -> RenderableType:
     process = member.process
     who = f"{member.key.pid} {rank_text(process.role, process.rank)}"
     last = " (comes last, may end by itself)" if member.fate == "wrapper" else ""
-    return bullet("-", f"{who}: {'; '.join(member.because)}{last}. {_short(process.title)}")
+    return bullet(
+        "-",
+        f"{who}: {'; '.join((*member.because, *holdings(plan.before, member.key.pid)))}{last}. {_short(process.title)}",
+    )
 
 
 def _short(title: str) -> str:
@@ -53,7 +62,7 @@ def _short(title: str) -> str:
 
 
 def _look_alikes(found: Sequence[LookAlike]) -> Iterator[RenderableType]:
-    ordered = sorted(found, key=lambda one: not one.in_doubt)
+    ordered = sorted(found, key=lambda one: (not one.in_doubt, one.because.startswith(OWN_PYTHON)))
     for one in ordered[:MOST_LOOK_ALIKES]:
         more = f" [--include {one.key.pid} would add it]" if one.in_doubt else ""
         yield bullet("?" if one.in_doubt else "x", f"{one.key.pid}: {one.because}{more}. {_short(one.title)}", "dim")
@@ -82,20 +91,28 @@ def outcome_parts(outcome: Outcome) -> Iterator[RenderableType]:
     yield Text()
     yield _verdict(outcome, code)
     yield from section("Done", [bullet("-", step) for step in ended.steps])
-    yield from section("Still there", [_survivor(one) for one in ended.survivors])
+    restless = [bullet("!", RESTLESS, "bold red")] if ended.restless else []
+    yield from section("Still there", [*(_survivor(one) for one in ended.survivors), *restless])
     yield from section("Left alone", [bullet("-", f"{one.key.pid}: {one.because}") for one in ended.going_on])
     yield from section(
         "Came back", [bullet("!", f"{one.key.pid}: {one.because}. {one.title}", "bold red") for one in after.returned]
     )
     yield from section("GPUs", list(_gpus(outcome)))
     yield from section("Ports", list(_port_rows(after.ports)))
-    yield from section("Left behind", [_removal(one) for one in after.removals])
+    yield from section("Removed, and left behind", [_removal(one) for one in after.removals])
 
 
 def stray_parts(strays: Sequence[Thing]) -> Iterator[RenderableType]:
     """Yield files of earlier launches: nobody saw them held, so they are only listed."""
-    rows = [bullet("-", f"{_kind(one)}: {removal_command(one.path)}") for one in strays]
-    yield from section("Left by somebody, earlier (check that nobody needs them)", rows)
+    rows = [bullet("-", f"{_kind(one)}: {removal_command(one.path)}") for one in strays[:MOST_STRAYS]]
+    if len(strays) > MOST_STRAYS:
+        rows.append(bullet("", f"and {len(strays) - MOST_STRAYS} more: --json lists them all"))
+    yield from section("Left by earlier launches: nobody visible has them open", rows)
+
+
+def nobody() -> RenderableType:
+    """Return the line for a user without orphans."""
+    return harmless("No engine process of yours has lost its launcher.", "bold")
 
 
 def _verdict(outcome: Outcome, code: ExitCode) -> RenderableType:

@@ -128,7 +128,7 @@ def test_command(name: str) -> None:
     text = help_of(name)
     assert re.search(rf"Examples?:\s.*?hangdoc {name}", text, re.DOTALL)
     assert "--json" in text
-    assert (ROOT / "hangdoc" / "cli" / f"{name}.py").is_file()
+    assert (ROOT / "hangdoc" / "cli" / f"{name.replace('-', '_')}.py").is_file()
 
 
 @pytest.mark.parametrize("name", sorted(pages()))

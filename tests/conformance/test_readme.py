@@ -40,7 +40,8 @@ def test_the_report_is_a_real_one() -> None:
 def test_every_command_of_the_readme_exists() -> None:
     """The README names no command that is not there, and leaves none out."""
     named = set(re.findall(r"`hangdoc ([a-z-]+)", README))
-    offered = {command.callback.__name__ for command in app.registered_commands if command.callback is not None}
+    callbacks = [command.callback for command in app.registered_commands if command.callback is not None]
+    offered = {callback.__name__.replace("_", "-") for callback in callbacks}
     assert named == offered
 
 

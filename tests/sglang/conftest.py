@@ -57,11 +57,12 @@ def case_of(item: pytest.Item) -> str | None:
     return callspec.params.get("started") if callspec else None
 
 
-def position(item: pytest.Item) -> tuple[int, bool, bool]:
-    """Without a launch first; in a case, first what sees it start, then the rig's checks, as others may destroy it."""
+def position(item: pytest.Item) -> tuple[int, bool, bool, bool]:
+    """Without a launch first; in a case, first what sees it start, then the rig's checks, last what ends it."""
     case = case_of(item)
     seen_late = "launch" in getattr(item, "fixturenames", ())
-    return -1 if case is None else cases.ALL.index(case), seen_late, item.path.name != "test_rig.py"
+    ends_it = item.path.name == "test_kill_clean.py"
+    return -1 if case is None else cases.ALL.index(case), ends_it, seen_late, item.path.name != "test_rig.py"
 
 
 @pytest.hookimpl(wrapper=True)

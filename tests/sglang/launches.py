@@ -225,13 +225,20 @@ def start_keeper() -> subprocess.Popen[bytes]:
     return subprocess.Popen(program, stdin=subprocess.PIPE, start_new_session=True)
 
 
-def start(scenario: Scenario | str, *, directory: Path, version: str = NEWEST, rig: Rig | None = None) -> Launch:
+def start(
+    scenario: Scenario | str,
+    *,
+    directory: Path,
+    version: str = NEWEST,
+    rig: Rig | None = None,
+    port: int | None = None,
+) -> Launch:
     """Returns at once: wait with wait_until_ill or wait_for. `directory` gets the log, marks and FIFOs."""
     known = SCENARIOS[scenario] if isinstance(scenario, str) else scenario
     parts = rig or provision((version,))
     directory.mkdir(parents=True, exist_ok=True)
     clear(directory)
-    log, port, keeper = directory / "server.log", free_port(), start_keeper()
+    log, port, keeper = directory / "server.log", port or free_port(), start_keeper()
     with log.open("wb") as out:
         process = subprocess.Popen(
             command(known, parts, port),

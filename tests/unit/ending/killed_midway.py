@@ -33,7 +33,7 @@ def main() -> int:
     if when == "frozen":
         # As if they multiplied, and neither kind of group could be killed whole: all are stopped first.
         procedure.kill_control_group = procedure.kill_process_groups = lambda *_: False
-        procedure.Procedure._kill = lambda self, fate, freezer: self._stop_multiplying(freezer)
+        procedure.Procedure._kill = lambda self, _, freezer: self._stop_multiplying(freezer)
     return run(["kill-clean", *sys.argv[3:]])
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hangdoc.ending import muster, procedure
-from hangdoc.ending.plan import prepared
+from hangdoc.ending.plan import prepared, targets
 from hangdoc.ending.procedure import Procedure
 from hangdoc.errors import HangdocError
 from hangdoc.launch import pidfd
@@ -87,8 +87,9 @@ def forked(act: Callable[..., None], *arguments: Any) -> tuple[int, bytes]:
 
 
 def swap(pid: int, report: str) -> int:
-    """Kill a process, have it buried, and give its pid to a bystander; a leader's pid is free when its group is gone."""
-    group = [one for one in sorted(map(int, filter(str.isdigit, os.listdir("/proc")))) if os.getpgid(one) == pid]
+    """Kill a process, have it buried, and give its pid to a bystander; with a leader its whole group ends."""
+    listed = [int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit()]
+    group = [one for one in listed if os.getpgid(one) == pid]
     for one in group or [pid]:
         with suppress(ProcessLookupError):
             os.kill(one, signal.SIGKILL)
@@ -181,33 +182,38 @@ def arm(moment: str, swapper: Swapper, victim: int, numbers: dict[int, int]) -> 
         procedure.send = send
     else:
 
-        def read_forest(proc: Path) -> Any:
+        def read_forest(proc: Path, known: frozenset[int] = frozenset()) -> Any:
             swapper.now(victim)
-            return READ(proc)
+            return READ(proc, known)
 
         muster.read_forest = read_forest
 
 
-def play(moment: str, ask: Callable[..., Any], index: int) -> tuple[ProcessKey | None, bool]:
-    """One round; returns the bystander with a member's pid, and whether every member is gone."""
+def play(moment: str, ask: Callable[..., Any], index: int) -> tuple[ProcessKey | None, list[str]]:
+    """One round; returns the bystander with a member's pid, and a complaint for each member that is left."""
     pids = ask("launch")
     victim = pids[index % 3]
     swapper = Swapper(ask, victim)
     numbers: dict[int, int] = {}
+    told: list[str] = []
     keys = [key_of(pid) for pid in pids]
     arm(moment, swapper, victim, numbers)
     try:
-        with prepared([keys[0]], []) as (plan,):
+        # Where pids start over, a child may count as older than its parent: the root is for hangdoc to find.
+        with prepared(targets(pids[0], None), []) as (plan,):
             numbers.update({handle.descriptor: key.pid for key, handle in plan.muster.handles.items()})
-            Procedure(plan.muster, PROC, keys[0], "", lambda _: None).run("")
-    except HangdocError:
-        pass  # the root was ended by the exchange: there is no launch any more
+            Procedure(plan.muster, PROC, plan.traits.root, "", lambda _: None).run("")
+    except HangdocError as error:
+        told.append(error.message)  # the root was ended by the exchange: there is no launch any more
     arm("", swapper, 0, {})
-    gone = all(
-        (line := read_stat(PROC, key.pid)) is None or line.start_ticks != key.start_ticks or line.state in "ZX"
-        for key in keys
-    )
-    return swapper.key, gone
+    # Within one clock tick the bystander even has the member's start time: only holding tells the two apart.
+    left = [key for key in keys if key != swapper.key and is_alive(key)]
+    return swapper.key, [f"{moment}: {left} of {keys}, exchanged {swapper.key}, {told}"] if left else []
+
+
+def is_alive(key: ProcessKey) -> bool:
+    line = read_stat(PROC, key.pid)
+    return line is not None and line.start_ticks == key.start_ticks and line.state not in "ZX"
 
 
 def hangdoc(channel: socket.socket, rounds: int) -> dict[str, Any]:
@@ -215,11 +221,11 @@ def hangdoc(channel: socket.socket, rounds: int) -> dict[str, Any]:
         channel.send(json.dumps(order).encode())
         return json.loads(channel.recv(4096))
 
-    exchanged, hit, left = dict.fromkeys(MOMENTS, 0), [], 0
+    exchanged, hit, left = dict.fromkeys(MOMENTS, 0), [], []
     for index in range(rounds):
         moment = MOMENTS[index % len(MOMENTS)]
-        key, gone = play(moment, ask, index // len(MOMENTS))
-        left += not gone
+        key, complaints = play(moment, ask, index // len(MOMENTS))
+        left += complaints
         if key is not None:
             exchanged[moment] += 1
             line = read_stat(PROC, key.pid)

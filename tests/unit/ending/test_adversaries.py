@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shlex
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hangdoc.model.process import ProcessKey
 from tests.conftest import NOT_TO_BE_HAD
-from tests.unit.ending.theatre import Theatre, lives
+from tests.unit.cli.commands import wait_until
+from tests.unit.ending.theatre import PATIENTS, Theatre, lives
 
 FAST = ("--yes", "--no-snapshot", "--json")
 
@@ -76,7 +82,30 @@ def test_members_that_multiply_are_gone(theatre: Theatre, act: str) -> None:
     cast = theatre.launch(act, *names)
     code, launch = end(theatre, cast["launcher"])
     assert code == 0, launch
+    wait_until(lambda: theatre.group_is_empty(cast["launcher"]))
     assert theatre.left() == {bystander.pid}
+
+
+@pytest.mark.slow
+def test_who_cannot_be_held_is_never_called_gone(theatre: Theatre) -> None:
+    """A relay through sessions of its own is caught, or the report says that somebody is left: never wrongly gone."""
+    cast = theatre.launch("relay_apart")
+    code, launch = end(theatre, cast["launcher"])
+    at = theatre.folder / "at"
+    is_gone = stands_still(at)
+    while not stands_still(at):  # the test's own end of it
+        for _ in range(1000):
+            with suppress(ProcessLookupError, ValueError):
+                os.kill(int(at.read_text()), signal.SIGKILL)
+    assert (code == 0) == is_gone, launch
+    assert launch["done"]["restless"] or is_gone
+
+
+def stands_still(file: Path) -> bool:
+    """Nobody writes into a file for as long as a hundred relays take."""
+    before = file.stat().st_mtime_ns
+    select.select([], [], [], 0.5)
+    return file.stat().st_mtime_ns == before
 
 
 def test_a_script_that_starts_the_launch_again_ends_with_it(theatre: Theatre) -> None:
@@ -99,6 +128,8 @@ def test_a_script_that_goes_on_to_something_else_is_left(theatre: Theatre) -> No
     cast = theatre.wait_for("launcher", "rank0", "rank1")
     code, launch = end(theatre, cast["rank0"])
     theatre.wait_for("own")
+    assert code == 0, launch
+    assert [one["pid"] for one in launch["done"]["going_on"]] == [job.pid]
     assert [name for name in ("launcher", "rank0", "rank1") if lives(cast[name])] == []
     assert job.pid in theatre.left()
     assert theatre.cast["own"].pid in theatre.left()
@@ -132,10 +163,9 @@ def test_a_sibling_launch_of_the_same_script_lives(theatre: Theatre) -> None:
     job = theatre.start(["bash", str(script)])
     cast = theatre.wait_for("own", "launcher", "rank0", "rank1")
     theatre.forget("launcher", "rank0", "rank1")
-    with open(f"{theatre.fifo}.go", "w") as go:
-        go.write("\n")
+    Path(f"{theatre.fifo}.go").write_text("\n")
     other = theatre.wait_for("launcher", "rank0", "rank1")
-    code, launch = end(theatre, cast["launcher"])
+    _, launch = end(theatre, cast["launcher"])
     assert [name for name in ("launcher", "rank0", "rank1") if lives(cast[name])] == []
     assert [name for name, key in other.items() if not lives(key)] == []
     assert job.poll() is None
@@ -176,3 +206,114 @@ def test_the_marker_of_a_launch_finds_what_lost_every_other_tie(theatre: Theatre
     assert code == 0, launch
     assert {one["pid"]: one["because"] for one in launch["members"]}[stray.pid] == ["carries the marker of this launch"]
     assert theatre.left() == set()
+
+
+HARNESS = "import subprocess, sys; subprocess.run(sys.argv[1:]); import acts; acts.tell('after'); acts.stay()"
+
+
+def test_what_started_a_program_of_no_engine_lives(theatre: Theatre) -> None:
+    """mpirun or a harness of the user's own is never taken down with its program, found from a part of that."""
+    program = [sys.executable, "-S", str(PATIENTS / "acts.py"), "unknown"]
+    harness = theatre.start([sys.executable, "-S", "-c", HARNESS, *program])
+    cast = theatre.wait_for("program", "part")
+    code, launch = end(theatre, cast["part"])
+    theatre.wait_for("after")
+    assert code == 0, launch
+    assert {one["pid"] for one in launch["members"]} == {cast["program"].pid, cast["part"].pid}
+    assert [name for name, key in cast.items() if lives(key)] == []
+    assert harness.poll() is None
+    assert harness.pid in {one["pid"] for one in launch["look_alikes"]}
+
+
+FREEZER = Path("/sys/fs/cgroup/freezer")
+
+
+@pytest.mark.slow
+def test_a_member_in_the_kernels_hands_is_reported(theatre: Theatre) -> None:
+    """A member that SIGKILL does not reach (state D) is reported with its wait channel, and not waited for for ever."""
+    folder = FREEZER / f"hangdoc-{theatre.token}"
+    try:
+        folder.mkdir()
+    except OSError:
+        pytest.skip(f"{NOT_TO_BE_HAD}no version 1 freezer that may be used")
+    cast = theatre.launch("plain", "rank0", "rank1")
+    try:
+        (folder / "tasks").write_text(str(cast["rank1"].pid))
+        (folder / "freezer.state").write_text("FROZEN")
+        while (folder / "freezer.state").read_text().strip() != "FROZEN":
+            pass
+        code, launch = end(theatre, cast["rank0"])
+        assert code == 1
+        assert [(one["pid"], one["state"]) for one in launch["done"]["survivors"]] == [(cast["rank1"].pid, "D")]
+        assert launch["done"]["survivors"][0]["waits_in"]
+        assert not lives(cast["rank0"])
+    finally:
+        (folder / "freezer.state").write_text("THAWED")
+        while (folder / "tasks").read_text():
+            pass
+        folder.rmdir()
+    assert not lives(cast["rank1"])
+
+
+UNIFIED = Path("/sys/fs/cgroup/unified")
+ENTER = 'echo $$ > "$0/cgroup.procs"; exec "$@"'
+LOST = "import os\nif os.fork(): os._exit(0)\nos.setsid()\nimport acts; acts.tell('lost'); acts.stay()"
+
+
+@pytest.fixture
+def control_group(theatre: Theatre) -> Iterator[Path]:
+    """A version 2 control group, empty again and removed at the end."""
+    folder = (UNIFIED if UNIFIED.is_dir() else UNIFIED.parent) / f"hangdoc-{theatre.token}"
+    try:
+        folder.mkdir()
+        (folder / "cgroup.procs").read_text()
+    except OSError:
+        pytest.skip(f"{NOT_TO_BE_HAD}no version 2 control group that may be used")
+    yield folder
+    theatre.close_launches()
+    wait_until(lambda: "populated 0" in (folder / "cgroup.events").read_text())
+    folder.rmdir()
+
+
+def test_a_control_group_of_its_own_finds_everybody(theatre: Theatre, control_group: Path) -> None:
+    """A launch that was put into a control group of its own: who lost every other tie is found by it."""
+    enter = ["sh", "-c", ENTER, str(control_group)]
+    theatre.start([*enter, *theatre.server()])
+    cast = theatre.wait_for("launcher", "rank0", "rank1")
+    theatre.start([*enter, sys.executable, "-S", "-c", LOST])
+    stray = theatre.wait_for("lost")["lost"]
+    bystander = theatre.bystander()
+    code, launch = end(theatre, cast["rank0"])
+    assert code == 0, launch
+    reasons = {one["pid"]: one["because"] for one in launch["members"]}
+    assert reasons[stray.pid][0].startswith("in the control group that was made for this launch")
+    assert theatre.left() == {bystander.pid}
+
+
+@pytest.mark.slow
+def test_members_that_multiply_are_killed_by_their_control_group(theatre: Theatre, control_group: Path) -> None:
+    """Where a control group holds members only, cgroup.kill ends those that multiply, at once."""
+    theatre.start(["sh", "-c", ENTER, str(control_group), *theatre.server()], act="multiplies")
+    cast = theatre.wait_for("launcher", "rank0", "rank1")
+    code, launch = end(theatre, cast["rank0"])
+    assert code == 0, launch
+    assert "they multiply: cgroup.kill, their control group holds nobody else" in launch["done"]["steps"]
+    assert theatre.left() == set()
+
+
+@pytest.mark.slow
+def test_a_control_group_with_a_bystander_is_not_killed_whole(theatre: Theatre, control_group: Path) -> None:
+    """With somebody else in the launch's control group the members end one by one, and he lives."""
+    enter = ["sh", "-c", ENTER, str(control_group)]
+    theatre.start([*enter, *theatre.server()], act="multiplies")
+    cast = theatre.wait_for("launcher", "rank0", "rank1")
+    harness = "import subprocess, sys; subprocess.run(sys.argv[1:])"
+    theatre.start([sys.executable, "-S", "-c", harness, *enter, sys.executable, "-S", "-c", STAYS])
+    own = theatre.wait_for("own")["own"]
+    code, launch = end(theatre, cast["rank0"])
+    assert code == 0, launch
+    assert not [step for step in launch["done"]["steps"] if "cgroup.kill" in step]
+    assert lives(own)
+
+
+STAYS = "import acts; acts.tell('own'); acts.stay()"

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +100,7 @@ def test_memory_that_never_comes_back(theatre: Theatre, nvml: FakeNvml) -> None:
     driver = Driver(nvml, cast["rank0"], idle(USED))
     ended = theatre.kill_clean(str(cast["rank0"].pid), *FAST, "--gpu-timeout", "1")
     driver.wait()
-    after, gpu = gpus(ended.out)
+    _, gpu = gpus(ended.out)
     assert ended.code == 1
     assert gpu["returned"] is False
     assert gpu["says"] == "39.1 GiB did not come back; no visible process has it"
@@ -114,7 +113,7 @@ def test_memory_that_somebody_outside_the_namespace_has(theatre: Theatre, nvml: 
     driver = Driver(nvml, cast["rank0"], idle(USED, "proc 0 4194303 40000"))
     ended = theatre.kill_clean(str(cast["rank0"].pid), *FAST, "--gpu-timeout", "1")
     driver.wait()
-    after, gpu = gpus(ended.out)
+    _, gpu = gpus(ended.out)
     assert "pid 4194303 (not visible here: outside this container?)" in gpu["says"]
     assert [one["pid"] for one in gpu["holders"]] == [4194303]
     assert ended.code == 1
@@ -137,7 +136,7 @@ def test_memory_of_a_bystander_is_not_expected_back(theatre: Theatre, nvml: Fake
     nvml.says(*before)
     ended = theatre.kill_clean(str(cast["rank0"].pid), *FAST, "--gpu-timeout", "5")
     driver.wait()
-    after, gpu = gpus(ended.out)
+    _, gpu = gpus(ended.out)
     assert ended.code == 0, ended.out
     assert gpu["returned"] is True
     assert lives(bystander)
@@ -226,8 +225,8 @@ def memory(used: int, *holders: GpuHolder) -> GpuMemory:
 
 
 @pytest.fixture
-def opened() -> Iterator[dict[int, tuple[str, ...]]]:
-    yield {7: ("/dev/nvidia0",)}
+def opened() -> dict[int, tuple[str, ...]]:
+    return {7: ("/dev/nvidia0",)}
 
 
 def test_host_pids_count_by_their_leaving(opened: dict[int, tuple[str, ...]]) -> None:

@@ -89,6 +89,8 @@ def test_wrong_use(theatre: Theatre) -> None:
     assert theatre.kill_clean(root, "--yes", "--include", str(os.getpid())).code == 2
     assert theatre.kill_clean(root, "--yes", "--include", "4194304").code == 4
     assert theatre.kill_clean(root, "--yes", "--dry-run").code == 2
+    assert theatre.kill_clean(root, "--yes", "--no-snapshot", "--record", "x.hangtrace").code == 2
+    assert theatre.kill_clean(root, "--yes", "--gpu-timeout", "nan").code == 2
     assert theatre.kill_clean("--port", str(theatre.port), "--dry-run", "--json").code == 0
     assert all(lives(key) for key in cast.values())
 
@@ -112,3 +114,17 @@ def test_the_evidence_is_there_before_the_end(theatre: Theatre) -> None:
     shown = {one["pid"] for one in json.loads(replay.stdout)["processes"]}
     assert shown == {key.pid for key in cast.values()}
     assert ended.code == 0
+
+
+def test_an_ending_that_nobody_reads_is_carried_out(theatre: Theatre) -> None:
+    """A closed pipe in the place of standard output changes neither what is done nor the code."""
+    cast = theatre.launch("plain", "rank0", "rank1")
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = argv("kill-clean", str(cast["rank0"].pid), "--yes", "--no-snapshot")
+    done = subprocess.run(
+        command, stdout=writer, stdin=subprocess.DEVNULL, cwd=theatre.folder, env=environment(), check=False
+    )
+    os.close(writer)
+    assert done.returncode == 0
+    assert theatre.left() == set()

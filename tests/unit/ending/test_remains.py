@@ -13,8 +13,11 @@ from typing import Any
 import pytest
 
 from hangdoc.ending.inventory import leftovers
+from hangdoc.ending.namespaces import sees_everybody, sharers
+from hangdoc.ending.plan import stray_files
 from hangdoc.ending.records import Thing
 from hangdoc.ending.remains import Surroundings, clear, keeps
+from hangdoc.launch.table import listed_pids
 from tests.conftest import NOT_TO_BE_HAD
 from tests.unit.ending.theatre import Theatre
 
@@ -43,14 +46,14 @@ def things(launch: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {one["path"]: one for one in launch["after"]["things"]}
 
 
-def skip_in_a_container() -> None:
-    if Path("/proc/self/ns/pid").readlink() != Path("pid:[4026531836]"):
-        pytest.skip(f"{NOT_TO_BE_HAD}in a container nothing in /dev/shm is certain to be nobody else's")
+def skip_where_others_share() -> None:
+    if not sees_everybody(Path("/proc")) or sharers(Path("/proc"), listed_pids(Path("/proc")), SHM.stat().st_dev):
+        pytest.skip(f"{NOT_TO_BE_HAD}nothing in /dev/shm is certain to be nobody else's: another pid namespace has it")
 
 
 def test_what_members_held_comes_back(theatre: Theatre) -> None:
     """Segments, semaphore, zmq socket, baton and lock file that a member held are removed, and the port is free."""
-    skip_in_a_container()
+    skip_where_others_share()
     cast = theatre.launch("belongings", "rank0")
     ended = theatre.kill_clean(str(cast["rank0"].pid), *FAST)
     assert ended.code == 0, ended.out
@@ -65,7 +68,7 @@ def test_what_members_held_comes_back(theatre: Theatre) -> None:
 
 
 def test_data_of_the_user_stays(theatre: Theatre) -> None:
-    """A file in /dev/shm with a name of its own is data: listed with its rm line, never removed; so is its directory."""
+    """A file in /dev/shm with a name of its own is data: listed with its rm line, never removed; no directory is."""
     cast = theatre.launch("belongings", "rank0")
     ended = theatre.kill_clean(str(cast["rank0"].pid), *FAST)
     listed = things(json.loads(ended.out)["launches"][0])[str(SHM / f"samples-{theatre.segment}")]
@@ -181,3 +184,10 @@ def test_leftovers_are_those_of_a_user_with_an_engines_name(theatre: Theatre, se
     assert segment in found
     assert SHM / f"samples-{theatre.segment}" not in found
     assert leftovers(os.getuid() + 12345) == []
+
+
+def test_what_somebody_has_open_is_no_leftover(theatre: Theatre, segment: Path) -> None:
+    """A live launch's segments are never offered for removal."""
+    with segment.open():
+        assert segment not in {one.path for one in stray_files({os.getuid()})}
+    assert segment in {one.path for one in stray_files({os.getuid()})}

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ class Theatre:
         self._buffer = b""
         self.cast: dict[str, ProcessKey] = {}
         self._programs: list[subprocess.Popen[bytes]] = []
+        self._leaders: list[int] = []
 
     def environment(self, act: str) -> dict[str, str]:
         own = {
@@ -63,6 +65,8 @@ class Theatre:
         options.setdefault("stdin", subprocess.DEVNULL)
         program = subprocess.Popen(command, env=self.environment(act), **options)
         self._programs.append(program)
+        if options["start_new_session"]:
+            self._leaders.append(os.pidfd_open(program.pid))
         return program
 
     def wait_for(self, *names: str) -> dict[str, ProcessKey]:
@@ -95,8 +99,8 @@ class Theatre:
             pid for pid in listed_pids(PROC) if pid != os.getpid() and wanted in environ(pid) and lives(key_of(pid))
         }
 
-    def close(self) -> None:
-        os.close(self._lifeline)
+    def close_launches(self) -> None:
+        """End everything that carries the token."""
         for _ in range(1000):
             pids = self.left()
             if not pids:
@@ -106,6 +110,25 @@ class Theatre:
                 if handle is not None:
                     send(handle.descriptor, signal.SIGKILL)
                     handle.close()
+
+    def group_is_empty(self, leader: ProcessKey) -> bool:
+        """Reap what was started, and ask the kernel whether anybody is in the group: also who is never seen."""
+        for program in self._programs:
+            program.poll()
+        try:
+            os.killpg(leader.pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+    def close(self) -> None:
+        os.close(self._lifeline)
+        for leader in self._leaders:
+            # The whole group, and by the leader's descriptor: also those that no list ever shows.
+            with suppress(OSError):
+                send(leader, signal.SIGKILL, whole_group=True)
+            os.close(leader)
+        self.close_launches()
         for program in self._programs:
             program.wait()
             if program.stdout is not None:

@@ -3,11 +3,16 @@
 All carry HANGDOC_TEST_TOKEN in their environment: by it the theatre finds and ends whatever a test leaves.
 """
 
+import contextlib
 import ctypes
+import fcntl
+import json
 import mmap
 import os
+import select
 import signal
 import socket
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -74,6 +79,18 @@ def plain():
     launcher(stay, stay)
 
 
+def unknown():
+    """A program of no engine, with a fork of its own."""
+
+    def part():
+        tell("part")
+        stay()
+
+    fork(part)
+    tell("program")
+    stay()
+
+
 def ignores_sigterm():
     deaf()
     launcher(stay, stay)
@@ -108,19 +125,17 @@ def zombie():
 def double_forked():
     """Without exec, in a session of its own, its parent gone: only its memory's addresses tell whose it is."""
 
+    middle_one = []
+
     def middle():
         os.setsid()
+        middle_one.append(os.getpid())
         fork(lost)
         os._exit(0)
 
     def lost():
-        os.waitid(os.P_PID, os.getppid(), os.WEXITED | os.WNOHANG) if False else None
-        parent = os.getppid()
-        handle = os.pidfd_open(parent) if parent != 1 else None
-        if handle is not None:
-            import select
-
-            select.select([handle], [], [])
+        with contextlib.suppress(ProcessLookupError):  # its parent is gone already
+            select.select([os.pidfd_open(middle_one[0])], [], [])
         tell("lost")
         stay()
 
@@ -189,7 +204,7 @@ def multiplies():
 
     def leaf():
         os.setsid()
-        time.sleep(60)
+        time.sleep(0.3)
 
     deaf()
     launcher(breed, breed)
@@ -210,12 +225,27 @@ def relay():
     launcher()
 
 
+def relay_apart():
+    """The same, each time into a session of its own: no group holds it."""
+
+    def run():
+        title("sglang::scheduler_TP0")
+        while True:
+            if os.fork():
+                os._exit(0)
+            os.setsid()
+            (FOLDER / "at").write_text(str(os.getpid()))
+            time.sleep(0.005)
+
+    fork(run)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    launcher()
+
+
 def revive_each_other():
     """Two ranks, each of which starts the other anew, in a session of its own, as soon as that has died."""
 
     def watch(handle, generation):
-        import select
-
         title(f"sglang::scheduler_TP{generation % 2}")
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         while True:
@@ -259,8 +289,6 @@ def belongings():
     build = FOLDER / "torch_extensions" / "kernel"
     build.mkdir(parents=True)
     baton = os.open(build / "lock", os.O_CREAT | os.O_EXCL)
-    import fcntl
-
     lock = (FOLDER / "model.lock").open("w")
     fcntl.flock(lock, fcntl.LOCK_EX)
     unheld = (FOLDER / "waited-for.lock").open("w")
@@ -271,15 +299,12 @@ def belongings():
 
 def with_a_caller():
     """Pid 1: two ranks, and hangdoc run as if by `docker exec`; prints what it said and that the ranks go on."""
-    import json
-    import subprocess
-
     ranks = [fork(rank, number) for number in (0, 1)]
     while [Path(f"/proc/{pid}/cmdline").read_bytes()[:17] for pid in ranks] != [b"sglang::scheduler"] * 2:
         time.sleep(0.01)
     command = json.loads((FOLDER / "command").read_text())
     words = [str(ranks[0]) if word == "RANK" else word for word in command]
-    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     states = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in ranks]
     print(json.dumps({"code": done.returncode, "err": done.stderr, "states": states}), flush=True)
 
