@@ -23,10 +23,11 @@ from hangdoc.cpython.layouts import (
     OBJECT_TYPE,
     TUPLE_ITEMS,
     TUPLE_SIZE,
+    TYPE_DICTIONARY,
     TYPE_NAME,
     Layout,
 )
-from hangdoc.memory.image import Image, UnreadableError, c_string, i32, u64, words
+from hangdoc.memory.image import Image, UnreadableError, c_string, i32, i64, u64, words
 
 MOST_FRAMES = 500
 """Frames of one thread; arbitrary."""
@@ -191,24 +192,34 @@ class Reader:
             return ""
         return self.image.read(address + self.layout.text, min(size, MOST_TEXT_BYTES)).decode("latin-1") if size else ""
 
-    def attributes(self, address: int) -> Iterator[bytes]:
-        """Yield the arrays and tables that an object's attributes may lie in, each with what lies behind it."""
-        layout = self.layout.attributes
-        if layout.inline:
-            yield self._table(address + layout.inline)
-        if layout.array and (array := u64(self.image, address + layout.array)):
-            yield self._table(array)
-        dictionary = u64(self.image, address + layout.dictionary)
-        if dictionary & 1:
-            yield self._table(dictionary + 1)
-        elif dictionary:
-            yield self._table(u64(self.image, dictionary + DICT_KEYS))
-            yield self._table(u64(self.image, dictionary + DICT_VALUES))
+    def attributes(self, address: int) -> Iterator[tuple[int, ...]]:
+        """Yield the arrays and tables that an object's attributes may lie in, in words, with what lies behind each."""
+        image, layout = self.image, self.layout.attributes
+        try:
+            place = i64(image, u64(image, address + OBJECT_TYPE) + TYPE_DICTIONARY)
+            if place >= 0:
+                # Its type says where: nowhere, or at a place of its own, as all do up to 3.10.
+                yield from self._of_dictionary(u64(image, address + place) if place else 0)
+                return
+            if layout.inline:
+                yield self.table(address + layout.inline)
+            if layout.array and (array := u64(image, address + layout.array)):
+                yield self.table(array)
+            yield from self._of_dictionary(u64(image, address + layout.dictionary))
+        except UnreadableError:
+            return
 
-    def _table(self, address: int) -> bytes:
+    def _of_dictionary(self, dictionary: int) -> Iterator[tuple[int, ...]]:
+        if dictionary & 1:
+            yield self.table(dictionary + 1)
+        elif dictionary:
+            yield self.table(u64(self.image, dictionary + DICT_KEYS))
+            yield self.table(u64(self.image, dictionary + DICT_VALUES))
+
+    def table(self, address: int, size: int = TABLE_BYTES) -> tuple[int, ...]:
         """Read what can be read of a table, in pieces: a short one may end where the mapping does."""
-        pieces = self.image.read_many([(address + at, PIECE_BYTES) for at in range(0, TABLE_BYTES, PIECE_BYTES)])
-        return b"".join(piece or b"" for piece in pieces)
+        pieces = self.image.read_many([(address + at, PIECE_BYTES) for at in range(0, size, PIECE_BYTES)])
+        return words(b"".join(piece or bytes(PIECE_BYTES) for piece in pieces))
 
     def _texts(self, address: int) -> Iterator[str]:
         if self.type_name(address) != "tuple":

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from hangdoc.cpython.frames import Frame, Reader
-from hangdoc.cpython.layouts import DICT_KEYS, DICT_VALUES, OBJECT_TYPE, TYPE_DICTIONARY
+from hangdoc.cpython.frames import PIECE_BYTES, TABLE_BYTES, Frame, Reader
 from hangdoc.cpython.objects import items
-from hangdoc.memory.image import UnreadableError, i64, u64, words
+from hangdoc.memory.image import UnreadableError, u64, words
 
 OBJECT_BYTES = 40
 """Enough of a lock, an RLock, a cell and a bound method."""
-TABLE_BYTES, PIECE_BYTES = 512, 64
-"""What is searched for an object's attributes; a condition's own lock is its first of seven. Arbitrary."""
 GENERATOR_BYTES = 256
 """Of a generator, whose local variables lie in it since 3.11, behind some 150 bytes; arbitrary."""
 FRAME_OF_GENERATOR = 16
@@ -65,14 +62,14 @@ class Reach:
         (data,) = image.read_many([(address, OBJECT_BYTES)])
         if data is None or lock in words(data):
             return data is not None
-        return any(lock in table for table in self.attributes(address))
+        return any(lock in table for table in self.reader.attributes(address))
 
     def from_context(self, address: int, lock: int) -> bool:
         """Tell whether a context manager refers to a lock, one that contextlib made of a generator included."""
         if self.from_object(address, lock):
             return True
         return any(
-            self._generates(one, lock) for table in self.attributes(address) for one in table if _is_pointer(one)
+            self._generates(one, lock) for table in self.reader.attributes(address) for one in table if _is_pointer(one)
         )
 
     def _generates(self, address: int, lock: int) -> bool:
@@ -84,36 +81,7 @@ class Reach:
             return False
         # An old frame begins with its blocks, behind which its local variables are.
         size = GENERATOR_BYTES if self.minor >= 11 else self.reader.layout.frame.locals + TABLE_BYTES
-        return lock in self._table(place, size)
-
-    def attributes(self, address: int) -> Iterator[tuple[int, ...]]:
-        """Yield the arrays and tables that an object's attributes may lie in, each with what lies behind it."""
-        image, layout = self.reader.image, self.reader.layout.attributes
-        try:
-            place = i64(image, u64(image, address + OBJECT_TYPE) + TYPE_DICTIONARY)
-            if place >= 0:
-                # Its type says where: nowhere, or at a place of its own, as all do up to 3.10.
-                yield from self._of_dictionary(u64(image, address + place) if place else 0)
-                return
-            if layout.inline:
-                yield self._table(address + layout.inline)
-            if layout.array and (array := u64(image, address + layout.array)):
-                yield self._table(array)
-            yield from self._of_dictionary(u64(image, address + layout.dictionary))
-        except UnreadableError:
-            return
-
-    def _of_dictionary(self, dictionary: int) -> Iterator[tuple[int, ...]]:
-        if dictionary & 1:
-            yield self._table(dictionary + 1)
-        elif dictionary:
-            yield self._table(u64(self.reader.image, dictionary + DICT_KEYS))
-            yield self._table(u64(self.reader.image, dictionary + DICT_VALUES))
-
-    def _table(self, address: int, size: int = TABLE_BYTES) -> tuple[int, ...]:
-        """Read what can be read of a table, in pieces: a short one may end where the mapping does."""
-        pieces = self.reader.image.read_many([(address + at, PIECE_BYTES) for at in range(0, size, PIECE_BYTES)])
-        return words(b"".join(piece or bytes(PIECE_BYTES) for piece in pieces))
+        return lock in self.reader.table(place, size)
 
     def _by_global(self, frame: Frame, lock: int) -> bool:
         try:

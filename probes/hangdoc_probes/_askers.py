@@ -110,11 +110,11 @@ def _is_soft(reader: Reader, frame: Frame) -> bool:
 def _own_texts(reader: Reader, frame: Frame) -> Iterator[str]:
     """Yield the texts among the attributes of self, the first variable: most locks know their path."""
     try:
-        tables = list(reader.attributes(u64(reader.image, frame.locals) & ~TAG_BITS))
+        owner = u64(reader.image, frame.locals) & ~TAG_BITS
     except UnreadableError:
         return
-    for table in tables:
-        yield from _texts_in(reader, words(table[: len(table) // 8 * 8]))
+    for table in reader.attributes(owner):
+        yield from _texts_in(reader, table)
 
 
 def _texts(reader: Reader, frame: Frame) -> Iterator[str]:
