@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from hangdoc.model.engine import Engine, Option, Title
+from hangdoc.engines._torch import LINES
+from hangdoc.model.engine import Engine, LogLine, Option, Title
 
 TITLES = (
     # The name that the agent's main thread gives itself; only looked at when the command line is unreadable or empty.
@@ -19,6 +20,24 @@ OPTIONS = (
     Option("standalone", ("--standalone",), "", is_switch=True),
 )
 
+LOG_LINES = (
+    LogLine(
+        "agent-starts",
+        "milestone",
+        re.compile(
+            r"Starting elastic_operator|starting workers for entrypoint|Setting "
+            r"OMP_NUM_THREADS environment variable"
+        ),
+        "torchrun starts",
+        "launch",
+    ),
+    LogLine("rendezvous-begin", "milestone", re.compile(r"Rendezvous'ing worker group"), "rendezvous", "rendezvous"),
+    LogLine(
+        "rendezvous-end", "milestone", re.compile(r"Rendezvous complete for workers"), "rendezvous complete", "launch"
+    ),
+    *LINES,
+)
+
 ENGINE = Engine(
     name="torchrun",
     launchers=(
@@ -31,4 +50,5 @@ ENGINE = Engine(
     distribution="torch",
     titles=TITLES,
     options=OPTIONS,
+    log_lines=LOG_LINES,
 )

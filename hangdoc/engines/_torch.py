@@ -1,0 +1,139 @@
+"""Lines that mean the same under every engine: torch's, NCCL's, Python's, the kernel's, and those of shared libraries.
+
+Read from public reports and from the sources of torch 2.x, NCCL 2.x and Linux 6.x.
+"""
+
+from __future__ import annotations
+
+import re
+
+from hangdoc.model.engine import LogLine
+from hangdoc.model.log import Phase
+
+
+def failure(name: str, pattern: str, text: str, *, victim: bool = False, **versions: str) -> LogLine:
+    """Return a line that says that a process failed; victim: it suffers from somebody else's failure."""
+    return LogLine(name, "crash", re.compile(pattern), text, victim=victim, **versions)
+
+
+def complaint(name: str, pattern: str, text: str, phase: Phase = "unknown") -> LogLine:
+    """Return a line by which somebody complains that something takes long; phase: the only one that it is heard in."""
+    return LogLine(name, "watchdog", re.compile(pattern), text, phase)
+
+
+FAILURES = (
+    failure("out-of-memory", r"OutOfMemoryError|CUDA out of memory", "out of GPU memory"),
+    failure("cuda-error", r"CUDA error: (?!out of memory)", "CUDA error"),
+    failure("fatal-python", r"Fatal Python error: (?P<what>\w+)", "Fatal Python error: {what}"),
+    failure("port-taken", r"EADDRINUSE|[Aa]ddress already in use", "address in use"),
+    failure("port-taken", r"\w*port at \d+ is not available in \d+ seconds", "address in use"),
+    failure("gloo-mesh", r"Gloo connectFullMesh failed", "Gloo connectFullMesh failed"),
+    failure("terminate", r"terminate called after throwing|terminate called without an active", "terminate called"),
+    failure(
+        "shared-memory",
+        r"Error while creating shared memory segment|posix_fallocate failed: No space left",
+        "no space in shared memory",
+    ),
+    failure("nccl-error", r"\bnccl(?:System|UnhandledCuda|Internal|InvalidUsage|Remote)Error\b", "NCCL error"),
+    failure("host-out-of-memory", r"Out of memory: Killed process (?P<pid>\d+)", "killed process {pid}: out of memory"),
+    failure("xid", r"NVRM: Xid \(\S+\): (?P<code>\d+)", "Xid {code} of the NVIDIA driver"),
+    failure(
+        "worker-exit",
+        r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)",
+        "rank {rank} exited with code {code}",
+    ),
+    failure("signal", r"^(?:Segmentation fault|Bus error|Aborted) ?\(core dumped\)", "killed by a signal"),
+    # The printer of each of these waited for somebody who failed.
+    failure(
+        "barrier-errors",
+        r"Rank (?P<printer>\d+) successfully reached monitoredBarrier, but received errors while waiting for "
+        r"send/recv from rank (?P<rank>\d+)",
+        "the barrier failed: rank {rank} did not answer rank {printer}",
+        victim=True,
+    ),
+    failure(
+        "barrier-timeout",
+        r"Ranks? (?P<rank>\d+)[\d, ]* failed to pass monitoredBarrier",
+        "the barrier timed out: rank {rank} never came",
+        victim=True,
+    ),
+    failure("peer-closed", r"Connection closed by peer|Connection reset by peer", "a peer is gone", victim=True),
+    failure(
+        "taken-down",
+        r"taking the entire process down|Some NCCL operations have failed or timed out",
+        "taken down after a failed collective",
+        victim=True,
+    ),
+    failure("killed", r"^Killed$", "killed", victim=True),
+)
+
+COMPLAINTS = (
+    complaint(
+        "nccl-watchdog",
+        r"Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(?P<sequence>\d+), "
+        r"OpType=(?P<operation>[A-Z_]+)",
+        "NCCL watchdog: collective {sequence} timed out",
+    ),
+    complaint(
+        "nccl-watchdog",
+        r"Watchdog caught collective operation timeout",
+        "NCCL watchdog: a collective timed out",
+    ),
+    complaint(
+        "last-enqueued",
+        r"last enqueued NCCL work: (?P<enqueued>-?\d+), last completed NCCL work: (?P<completed>-?\d+)",
+        "last enqueued collective {enqueued}, last completed {completed}",
+    ),
+    complaint(
+        "store-barrier",
+        r"store based barrier to initialize process group for rank: (?P<printer>\d+).*"
+        r"world_size=(?P<world>\d+), (?:worker_count|num_workers_joined)=(?P<came>\d+)",
+        "rank {printer} waits in the store's barrier: {came} came, {world} expected",
+        "rendezvous",
+    ),
+    complaint("baton", r"waiting for baton release at", "waits for another process's build", "jit-compile"),
+    complaint("download-lock", r"[Ss]till waiting to acquire lock on", "waits for a download's lock", "weight-load"),
+)
+
+PROGRESS = (
+    LogLine(
+        "autotune",
+        "progress",
+        re.compile(r"^AUTOTUNE \w+\((?P<what>)"),
+        "AUTOTUNE",
+        "jit-compile",
+    ),
+    LogLine(
+        "flashinfer-build",
+        "progress",
+        re.compile(r"flashinfer\.jit:? ?(?:INFO)?.*Loading JIT ops|^Loading JIT ops"),
+        "flashinfer loads JIT ops",
+        "jit-compile",
+    ),
+    LogLine(
+        "flashinfer-backend",
+        "milestone",
+        re.compile(r"Prebuilt kernels not found, using JIT backend"),
+        "flashinfer uses its JIT backend",
+        "jit-compile",
+    ),
+)
+
+NCCL = (
+    LogLine(
+        "nccl-version",
+        "milestone",
+        re.compile(r"\bNCCL version (?P<version>\d[\d.]*)|RCCL version : (?P<rccl>\d[\d.]*)"),
+        "NCCL version",
+        "rendezvous",
+    ),
+    LogLine(
+        "nccl-channels",
+        "milestone",
+        re.compile(r"NCCL INFO (?:Channel \d+|Using network|Connected all|comm 0x\w+ rank \d+ nranks)"),
+        "NCCL builds its channels",
+    ),
+)
+
+LINES = (*FAILURES, *COMPLAINTS, *PROGRESS, *NCCL)
+"""Tried after an engine's own lines."""
