@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from hangdoc import __version__
-from hangdoc.cli import demo, explain, probes, record, replay, watch
+from hangdoc.cli import demo, diagnose, explain, probes, record, replay, watch
 from hangdoc.cli.failure import complain
 from hangdoc.errors import ExitCode
 
@@ -33,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
-for command in (watch.watch, record.record, replay.replay, probes.probes, explain.explain, demo.demo):
+for command in (watch.watch, record.record, replay.replay, diagnose.diagnose, probes.probes, explain.explain, demo.demo):
     app.command()(command)
 
 

@@ -185,10 +185,10 @@ LOG_LINES = (
 STEPS = (
     Step("server-args"),
     Step("rendezvous-begin", every_rank=True),
-    Step("rendezvous-end", every_rank=True, optional=True),
+    Step("rendezvous-end", every_rank=True, dated=True),  # from 0.4.3 on
     Step("load-weight-begin", every_rank=True),
     Step("load-weight-end", every_rank=True),
-    Step("kv-cache-allocated", every_rank=True, optional=True),
+    Step("kv-cache-allocated", every_rank=True, dated=True),  # from 0.4.3 on
     Step("memory-pool-end", every_rank=True),
     Step("capture-begin", every_rank=True, optional=True),
     Step("capture-end", every_rank=True, optional=True),

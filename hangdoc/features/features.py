@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from hangdoc.features.baseline import Baseline
 from hangdoc.features.dumps import Dumps, ThreadHistory, dumps
 from hangdoc.features.gpu import gpu_memory_moved
 from hangdoc.features.index import Index, Window
@@ -13,6 +14,7 @@ from hangdoc.features.locks import TimedLocks, recent_locks
 from hangdoc.features.motion import Flow, Motion, flow, motion
 from hangdoc.features.outputs import LogState, OutputFile, descriptors, log_state, opened_gpu, outputs
 from hangdoc.features.phases import launch_phase, member_phase
+from hangdoc.features.startup import Start, log_phase, start_of
 from hangdoc.model.engine import Engine
 from hangdoc.model.fd import OpenFile
 from hangdoc.model.gpu import Gpus
@@ -96,6 +98,13 @@ class Features:
     gpu_moved_bytes: Reading[int]
     phase: Phase
     steady: bool
+    start: Reading[Start] = Missing("log", "not-taken")
+    baseline: Baseline | None = None
+
+    @property
+    def is_log(self) -> bool:
+        """Whether a log is all there is: nobody looked at the processes."""
+        return self.launch.known_from == "log"
 
     @property
     def movers(self) -> tuple[Member, ...]:
@@ -122,7 +131,9 @@ def is_tracker(process: Process) -> bool:
     return "resource_tracker" in process.title
 
 
-def features(trace: Trace, engine: Engine, window: Window, *, steady: bool) -> Features:
+def features(
+    trace: Trace, engine: Engine, window: Window, *, steady: bool, baseline: Baseline | None = None
+) -> Features:
     """Compute everything about one window of a trace."""
     index = Index(trace)
     launch = trace.header.launch
@@ -150,11 +161,17 @@ def features(trace: Trace, engine: Engine, window: Window, *, steady: bool) -> F
         gpu_moved_bytes=gpu_memory_moved(index, window),
         phase="unknown",
         steady=steady,
+        baseline=baseline,
+        start=Known(start_of(log.value.milestones, engine)) if isinstance(log, Known) else log,
     )
-    return _with_phase(shell)
+    return _with_phase(shell, engine)
 
 
-def _with_phase(shell: Features) -> Features:
+def _with_phase(shell: Features, engine: Engine) -> Features:
+    if shell.is_log and isinstance(shell.log, Known):
+        phase = log_phase(shell.log.value, engine)
+        if phase != "unknown":
+            return replace(shell, phase=phase)
     movers = {member.key for member in shell.movers}
     asks_warmup = any(_asks_warmup(member) for member in shell.members.values())
     phase = launch_phase([member.phase for member in shell.movers], shell.log, asks_warmup=asks_warmup)

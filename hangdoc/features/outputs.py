@@ -13,6 +13,9 @@ from hangdoc.model.reading import Known, Missing, Reading
 
 OUTPUT_DESCRIPTORS = (1, 2)
 
+HARD_WATCHDOG = "watchdog"
+"""The complaint after which a server ends itself; all others may pass."""
+
 
 @dataclass(frozen=True)
 class LogState:
@@ -20,7 +23,9 @@ class LogState:
 
     milestones: every milestone line so far, oldest first; crashes: crash and watchdog lines; fresh: lines of any kind
     that were written within the window and say something new; grown_bytes: growth of the file in the window;
-    silent_s: since its last write, at the end of the window.
+    silent_s: since its last write, at the end of the window; until_known: somebody watched until then;
+    complaints: all lines by which somebody complains of a wait; endless: the newest batch and progress lines;
+    lines, last_stamp: of the whole file.
     """
 
     milestones: tuple[LogEvent, ...]
@@ -29,6 +34,12 @@ class LogState:
     grown_bytes: int
     silent_s: float
     path: str
+    complaints: tuple[LogEvent, ...] = ()
+    endless: tuple[LogEvent, ...] = ()
+    lines: int = 0
+    size_bytes: int = 0
+    last_stamp: str = ""
+    until_known: bool = True
 
     def reached(self, name: str) -> bool:
         """Tell whether a milestone stands in the log."""
@@ -56,11 +67,17 @@ def log_state(index: Index, window: Window, end_wall_ns: int) -> Reading[LogStat
     return Known(
         LogState(
             milestones=tuple(event for event in every if event.kind == "milestone"),
-            crashes=tuple(event for event in every if event.kind in {"crash", "watchdog"}),
+            crashes=tuple(event for event in every if event.kind == "crash" or event.name == HARD_WATCHDOG),
             fresh=_fresh(every, tuple(event for tail in inside for event in tail.events)),
             grown_bytes=max(0, last.size_bytes - before[-1].size_bytes),
             silent_s=max(0.0, (end_wall_ns - last.modified_wall_ns) / 1e9),
             path=path,
+            complaints=tuple(event for event in every if event.kind == "watchdog"),
+            endless=tuple(event for event in every if event.kind in {"batch", "progress"}),
+            lines=last.lines,
+            size_bytes=last.size_bytes,
+            last_stamp=last.last_stamp,
+            until_known=last.until_known,
         )
     )
 

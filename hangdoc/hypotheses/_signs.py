@@ -37,7 +37,7 @@ def name_of(process: Process) -> str:
     """
     rank = "".join(f" {axis.upper()}{number}" for axis, number in sorted(process.rank.items()))
     role = "process" if process.role == "other" else process.role
-    return f"{role}{rank} (pid {process.key.pid})"
+    return f"{role}{rank} (pid {process.key.pid})" if process.key.pid > 0 else f"{role}{rank}"
 
 
 def culprit(member: Member, reason: str, tid: int | None = None) -> Culprit:
@@ -106,6 +106,8 @@ def short_file(file: str) -> str:
 
 def readings_are_steady(case: Case) -> Outcome:
     """The last slices of 1 s are all of one kind (working, busy or quiet), so that this is a state, not a moment."""
+    if case.features.window.seconds <= 0:
+        return Unread("one moment only: nothing tells whether it stays so")
     if case.features.steady:
         return Present(f"the readings of the last {case.features.window.seconds:.0f} s are all of one kind")
     return Absent("the readings changed within the last slices: this may be passing")
@@ -282,6 +284,8 @@ def silence_outlasts_patience(features: Features) -> Outcome:
     patience_s = PATIENCE_S.get(features.phase)
     if patience_s is None:
         return Unread("the phase is unknown, and with it how long it may be silent")
+    if not features.log.value.until_known:
+        return Unread("nothing tells until when its log stayed as it is")
     silent_s = features.log.value.silent_s
     if silent_s >= patience_s:
         return Present(f"its log has been silent for {silent_s:,.0f} s; this phase may take {patience_s:,.0f} s")

@@ -118,16 +118,50 @@ class MissingReading(Struct, frozen=True, kw_only=True):
 
 
 class ProcessState(Struct, frozen=True, kw_only=True):
-    """One member at the end of the observation."""
+    """One member at the end of the observation. pid, start_ticks: null of one that a log names by its rank only."""
 
-    pid: int
-    start_ticks: int
+    pid: int | None
+    start_ticks: int | None
     role: Role
     rank: dict[str, int]
     state: str | None
     phase: Phase
     cpu_ratio: float | None
     demand_ratio: float | None
+
+
+class LogStep(Struct, frozen=True, kw_only=True):
+    """A step of the start that the log has. at: on the log's own clock; took_s: until the next step in it."""
+
+    name: str
+    text: str
+    at: str
+    ranks: int
+    took_s: float | None
+
+
+class LogReport(Struct, frozen=True, kw_only=True):
+    """What the launch's log says by itself.
+
+    next: the first step that is missing of those that every good start says; absent: ranks that have not said the
+    last step, which others have; silent_s: since its last line, null where nothing tells until when; bar: the progress
+    bar that it ends with, left_s: the time that this bar still takes at its pace; failures, complaints: in their order;
+    baseline: how it differs from good starts.
+    """
+
+    path: str
+    lines: int
+    size_bytes: int
+    last_at: str
+    steps: tuple[LogStep, ...]
+    next: str | None
+    absent: tuple[dict[str, int], ...]
+    silent_s: float | None
+    bar: str | None
+    left_s: float | None
+    failures: tuple[str, ...]
+    complaints: tuple[str, ...]
+    baseline: tuple[str, ...]
 
 
 class Diagnosis(Struct, frozen=True, kw_only=True):
@@ -148,3 +182,4 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
     missing: tuple[MissingReading, ...]
     window_s: float
     processes: tuple[ProcessState, ...]
+    log: LogReport | None = None

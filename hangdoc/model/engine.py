@@ -79,12 +79,13 @@ class Step:
     """A milestone of a start, in the order in which a good one passes them.
 
     name: of the log lines that say so; every_rank: each rank prints it; optional: a good start may leave it out
-    (graphs are switched off, the version does not print it).
+    (graphs are switched off); dated: only versions print it whose time stamps have a date.
     """
 
     name: str
     every_rank: bool = False
     optional: bool = False
+    dated: bool = False
 
 
 @dataclass(frozen=True)

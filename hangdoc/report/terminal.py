@@ -13,6 +13,7 @@ from hangdoc.diagnosis import UNSURE
 from hangdoc.model.diagnosis import Culprit, Diagnosis, Finding, GpuState, Output, ProcessState, Wait, WaitEnd
 from hangdoc.report.document import timestamp
 from hangdoc.report.lacks import Lack, grouped
+from hangdoc.report.log import log_rows
 from hangdoc.report.plain import plain
 from hangdoc.report.rows import bullet, harmless, section
 from hangdoc.report.words import GRADE_WORDS, OUTPUT_WORDS, bytes_text, duration, rank_text, ratio
@@ -42,6 +43,7 @@ def parts(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     yield from _head(diagnosis)
     yield from section("Who has to move", [_culprit(one) for one in diagnosis.culprits])
     yield from section("Next", _next_steps(diagnosis))
+    yield from section("Log", log_rows(diagnosis.log))
     yield from _evidence(diagnosis)
     yield from section("Who waits for whom", _waits(diagnosis))
     yield from _verdicts(diagnosis)
@@ -66,7 +68,8 @@ def _culprit(culprit: Culprit) -> RenderableType:
     who = rank_text(culprit.role, culprit.rank)
     if culprit.outside:
         who = "outside the launch"
-    pid = "not there at all" if culprit.pid is None else f"pid {culprit.pid}"
+    absent = "not there at all" if culprit.outside else "pid not known"
+    pid = absent if culprit.pid is None else f"pid {culprit.pid}"
     thread = "" if culprit.tid in (None, culprit.pid) else f", thread {culprit.tid}"
     return bullet(">", f"{who}, {pid}{thread}: {culprit.reason}", "bold red")
 
@@ -110,7 +113,7 @@ def _finding(finding: Finding, reasons: Sequence[str]) -> RenderableType:
 
 
 def _waits(diagnosis: Diagnosis) -> list[RenderableType]:
-    names = {one.pid: rank_text(one.role, one.rank) for one in diagnosis.processes}
+    names = {one.pid: rank_text(one.role, one.rank) for one in diagnosis.processes if one.pid is not None}
     sure = [wait for wait in diagnosis.waits if not wait.detail.endswith(UNSURE)]
     rows = [_wait(one, names) for one in sure]
     if left := len(diagnosis.waits) - len(sure):
@@ -206,7 +209,7 @@ def _processes(processes: Sequence[ProcessState]) -> Iterator[RenderableType]:
 
 def _row(one: ProcessState) -> Iterable[Text]:
     role = rank_text(one.role, one.rank)
-    cells = (str(one.pid), role, one.state or "?", ratio(one.cpu_ratio), ratio(one.demand_ratio), one.phase)
+    cells = (str(one.pid or "?"), role, one.state or "?", ratio(one.cpu_ratio), ratio(one.demand_ratio), one.phase)
     return [harmless(cell) for cell in cells]
 
 
@@ -215,5 +218,6 @@ def _foot(diagnosis: Diagnosis) -> RenderableType:
     engine = target.engine if target.engine_version is None else f"{target.engine} {target.engine_version}"
     where = "" if target.pid is None else f" pid {target.pid}"
     host = "" if target.host is None else f" on {target.host}"
-    seen = f"watched for {diagnosis.window_s:.1f} s, {timestamp(diagnosis.taken_wall_ns)}"
+    how = "read from a log" if target.kind == "log" else f"watched for {diagnosis.window_s:.1f} s"
+    seen = f"{how}, {timestamp(diagnosis.taken_wall_ns)}"
     return Padding(harmless(f"{engine}{where}{host}, {seen}", "dim"), (1, 0, 0, 0))

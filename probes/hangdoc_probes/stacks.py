@@ -18,7 +18,7 @@ from hangdoc.procfs.cmdline import is_python
 from hangdoc.procfs.stat import split_stat
 from hangdoc.sampling.probe import Context, Probe, Round, Session
 from hangdoc_probes import _pyspy
-from hangdoc_probes._dump import DumpedThread, parse_dump
+from hangdoc.logs.pyspy import DumpedThread, parse_dump
 from hangdoc_probes._reading import (
     CAP_SYS_PTRACE,
     attempt,

@@ -18,7 +18,7 @@ from hangdoc.model.snapshot import Sample
 from hangdoc.model.stack import Stack, Stacks
 from hangdoc.procfs.stat import parse_stat
 from hangdoc_probes import _pyspy, stacks
-from hangdoc_probes._dump import parse_dump
+from hangdoc.logs.pyspy import parse_dump
 from tests.unit.probes.targets import context, known, missing, process_of, round_of, running, take
 
 DEEP = """
