@@ -160,9 +160,7 @@ def _target(trace: Trace, kind: TargetKind) -> Target:
     launch = trace.header.launch
     version = launch.engine_version.value if isinstance(launch.engine_version, Known) else None
     pid = launch.root.pid if launch.root.pid > 0 else None
-    return Target(
-        kind=kind, pid=pid, host=trace.header.host or None, engine=launch.engine, engine_version=version
-    )
+    return Target(kind=kind, pid=pid, host=trace.header.host or None, engine=launch.engine, engine_version=version)
 
 
 def _finding(weighed: Weighed) -> Finding:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hangdoc.criteria import Hypothesis
-from hangdoc.features.baseline import TYPICAL_S, elapsed_s
+from hangdoc.features.baseline import TYPICAL_S
 from hangdoc.features.features import Features
 from hangdoc.features.outputs import LogState
 from hangdoc.features.startup import Reached, Start, bar_at_end
@@ -72,7 +72,9 @@ def compared(seen: Features, log: LogState, start: Start) -> tuple[str, ...]:
     lines = sorted(one.lines for one in seen.baseline.starts)
     said = [f"line {log.lines} of {lines[0]}" + (f" to {lines[-1]}" if lines[-1] != lines[0] else "")]
     if (times := seen.baseline.reached_at_s(start.next.name)) is not None:
-        said.append(f"good launches say {start.next.name} {_minutes(times[0])} to {_minutes(times[1])} after their start")
+        said.append(
+            f"good launches say {start.next.name} {_minutes(times[0])} to {_minutes(times[1])} after their start"
+        )
     if log.until_known:
         said.append(f"this one has been silent for {_minutes(log.silent_s)} since {start.last.first.text}")
     if most is not None:
@@ -114,7 +116,9 @@ def undetermined_log(seen: Features) -> str:
         return f"This log alone does not tell whether the launch moves{until}."
     following = seen.start.value.next if isinstance(seen.start, Known) else None
     after = f"; {following.name} has not come" if following is not None else ""
-    return f"The log ends after {last.first.text}{after}: a log alone does not tell whether that is slow or hung{until}."
+    return (
+        f"The log ends after {last.first.text}{after}: a log alone does not tell whether that is slow or hung{until}."
+    )
 
 
 def deciding_steps(seen: Features, leader: Hypothesis | None) -> tuple[NextStep, ...]:

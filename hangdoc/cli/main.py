@@ -33,7 +33,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
-for command in (watch.watch, record.record, replay.replay, diagnose.diagnose, probes.probes, explain.explain, demo.demo):
+COMMANDS = (watch.watch, diagnose.diagnose, record.record, replay.replay, probes.probes, explain.explain, demo.demo)
+for command in COMMANDS:
     app.command()(command)
 
 

@@ -11,9 +11,11 @@ from hangdoc.model.engine import LogLine
 from hangdoc.model.log import Phase
 
 
-def failure(name: str, pattern: str, text: str, *, victim: bool = False, **versions: str) -> LogLine:
+def failure(
+    name: str, pattern: str, text: str, phase: Phase = "unknown", *, victim: bool = False, since: str = ""
+) -> LogLine:
     """Return a line that says that a process failed; victim: it suffers from somebody else's failure."""
-    return LogLine(name, "crash", re.compile(pattern), text, victim=victim, **versions)
+    return LogLine(name, "crash", re.compile(pattern), text, phase, since=since, victim=victim)
 
 
 def complaint(name: str, pattern: str, text: str, phase: Phase = "unknown") -> LogLine:
@@ -27,7 +29,7 @@ FAILURES = (
     failure("fatal-python", r"Fatal Python error: (?P<what>\w+)", "Fatal Python error: {what}"),
     failure("port-taken", r"EADDRINUSE|[Aa]ddress already in use", "address in use"),
     failure("port-taken", r"\w*port at \d+ is not available in \d+ seconds", "address in use"),
-    failure("gloo-mesh", r"Gloo connectFullMesh failed", "Gloo connectFullMesh failed"),
+    failure("gloo-mesh", r"Gloo connectFullMesh failed", "Gloo connectFullMesh failed", "rendezvous"),
     failure("terminate", r"terminate called after throwing|terminate called without an active", "terminate called"),
     failure(
         "shared-memory",
@@ -35,8 +37,10 @@ FAILURES = (
         "no space in shared memory",
     ),
     failure("nccl-error", r"\bnccl(?:System|UnhandledCuda|Internal|InvalidUsage|Remote)Error\b", "NCCL error"),
-    failure("host-out-of-memory", r"Out of memory: Killed process (?P<pid>\d+)", "killed process {pid}: out of memory"),
-    failure("xid", r"NVRM: Xid \(\S+\): (?P<code>\d+)", "Xid {code} of the NVIDIA driver"),
+    failure(
+        "host-out-of-memory", r"[Oo]ut of memory: Killed process (?P<pid>\d+)", "killed process {pid}: out of memory"
+    ),
+    failure("xid", r"\bXid \((?:PCI:)?[\w:.]+\): (?P<code>\d+)", "Xid {code} of the NVIDIA driver"),
     failure(
         "worker-exit",
         r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)",
@@ -97,6 +101,13 @@ COMPLAINTS = (
 
 PROGRESS = (
     LogLine(
+        "shard-bar",
+        "progress",
+        re.compile(r"(?:Loading \w+ checkpoint shards|Multi-thread loading shards): +(?P<percent>\d+)%"),
+        "loading shards {percent} %",
+        "weight-load",
+    ),
+    LogLine(
         "autotune",
         "progress",
         re.compile(r"^AUTOTUNE \w+\((?P<what>)"),
@@ -111,6 +122,13 @@ PROGRESS = (
         "jit-compile",
     ),
     LogLine(
+        "cold-cache",
+        "milestone",
+        re.compile(r"cold cache JIT-compile may take"),
+        "a kernel is compiled with a cold cache",
+        "jit-compile",
+    ),
+    LogLine(
         "flashinfer-backend",
         "milestone",
         re.compile(r"Prebuilt kernels not found, using JIT backend"),
@@ -120,6 +138,13 @@ PROGRESS = (
 )
 
 NCCL = (
+    LogLine(
+        "gloo-connected",
+        "milestone",
+        re.compile(r"\[Gloo\] Rank \d+ is connected to \d+ peer ranks"),
+        "Gloo has connected its ranks",
+        "rendezvous",
+    ),
     LogLine(
         "nccl-version",
         "milestone",

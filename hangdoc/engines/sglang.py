@@ -36,9 +36,15 @@ OPTIONS = (
 
 
 def _line(
-    name: str, pattern: str, text: str, phase: Phase = "unknown", kind: LogEventKind = "milestone", **versions: str
+    name: str,
+    pattern: str,
+    text: str,
+    phase: Phase = "unknown",
+    kind: LogEventKind = "milestone",
+    since: str = "",
+    until: str = "",
 ) -> LogLine:
-    return LogLine(name, kind, re.compile(pattern), text, phase, **versions)
+    return LogLine(name, kind, re.compile(pattern), text, phase, since, until)
 
 
 # Versions: first and last released wheel that prints a wording; nothing where all do.
@@ -66,6 +72,7 @@ LOG_LINES = (
         until="0.5.20",
     ),
     _line("rendezvous-end", r"^Init parallel ends", "Init parallel ends", "weight-load", since="0.5.21"),
+    _line("weights-format", r"^Using model weights format", "Using model weights format", "weight-load"),
     _line("load-weight-begin", r"Load weight begin", "Load weight begin", "weight-load"),
     _line(
         "weights-committed",
@@ -82,6 +89,7 @@ LOG_LINES = (
         "memory-pool",
         since="0.4.3",
     ),
+    _line("kv-cache-dtype", r"^Using KV cache dtype", "Using KV cache dtype", "memory-pool", since="0.5.8"),
     _line("memory-pool-end", r"Memory pool end", "Memory pool end", "warmup"),
     _line(
         "capture-begin",
@@ -101,7 +109,14 @@ LOG_LINES = (
     _line(
         "graph-addresses", r"^Registering \d+ cuda graph addresses", "Registering cuda graph addresses", "graph-capture"
     ),
-    _line("deep-gemm-compile", r"DeepGEMM JIT (?:Pre-)?Compil", "DeepGEMM JIT compile", "jit-compile", since="0.4.6"),
+    _line("capture-sizes", r"^Capture (?:cuda|cpu|npu) graph bs ", "Capture cuda graph bs", "graph-capture"),
+    _line(
+        "deep-gemm-compile",
+        r"DeepGEMM JIT (?:Pre-)?Compil|DeepGEMM warmup start",
+        "DeepGEMM JIT compile",
+        "jit-compile",
+        since="0.4.6",
+    ),
     _line("flashinfer-autotune", r"^Running FlashInfer autotune", "FlashInfer autotune", "jit-compile", since="0.5.8"),
     _line("flashinfer-autotuned", r"^FlashInfer autotune completed", "FlashInfer autotune completed", "warmup"),
     _line("ready-summary", r"^max_total_num_tokens=", "max_total_num_tokens", "warmup"),
@@ -125,13 +140,6 @@ LOG_LINES = (
         "progress",
     ),
     _line(
-        "shard-bar",
-        r"(?:Loading \w+ checkpoint shards|Multi-thread loading shards): +(?P<percent>\d+)%",
-        "loading shards {percent} %",
-        "weight-load",
-        "progress",
-    ),
-    _line(
         "capture-bar",
         r"Capturing batches(?: \([^)]*\))?:\s+(?P<percent>\d+)%",
         "capturing graphs {percent} %",
@@ -146,7 +154,7 @@ LOG_LINES = (
         r"MultiTokenizerRouter|GrpcRequestManager) hit an exception:",
         "{who} hit an exception",
     ),
-    failure("capture-failed", r"Capture (?:cuda|CUDA) graph failed", "Capture cuda graph failed"),
+    failure("capture-failed", r"Capture (?:cuda|CUDA) graph failed", "Capture cuda graph failed", "graph-capture"),
     failure("child-failed", r"Received sigquit from a child process", "Received sigquit from a child", victim=True),
     failure("sigquit", r"SIGQUIT received\. signum=", "SIGQUIT received: one child failed", victim=True, since="0.5.5"),
     failure(
@@ -165,11 +173,12 @@ LOG_LINES = (
         r"Scheduler or DataParallelController (?P<pid>\d+) terminated with (?P<code>-?\d+)",
         "child {pid} ended with {code}",
     ),
-    failure("warmup-failed", r"Initialization failed\. warmup error", "warm-up failed"),
+    failure("warmup-failed", r"Initialization failed\. warmup error", "warm-up failed", "warmup"),
     failure(
         "others-not-loaded",
         r"(?:TP )?rank (?P<printer>\d+) could finish the model loading, but there are other ranks",
         "rank {printer} has loaded, others have not",
+        "weight-load",
         victim=True,
         since="0.4.4",
     ),

@@ -94,13 +94,6 @@ LOG_LINES = (
     _line("ready", r"^INFO:\s+Application startup complete", "Application startup complete", "ready"),
     _line("decode-batch", r"Avg prompt throughput:.*Running: (?P<running>\d+) reqs", "throughput", kind="batch"),
     _line("generate-done", r'"POST /(?:generate|v1/\S+) HTTP/1.1" 200', "POST 200", kind="batch"),
-    _line(
-        "shard-bar",
-        r"Loading \w+ checkpoint shards: +(?P<percent>\d+)%",
-        "loading shards {percent} %",
-        "weight-load",
-        "progress",
-    ),
     _line("shutdown", r"^INFO:\s+Shutting down|^Shutting down FastAPI|^\[shutdown\]", "Shutting down", "shutdown"),
     failure("engine-core", r"EngineCore (?:encountered a fatal error|failed to start)", "EngineCore failed"),
     failure("worker-died", r"Worker proc \S*?-(?P<rank>\d+) died unexpectedly", "worker {rank} died"),

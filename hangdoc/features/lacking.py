@@ -9,7 +9,6 @@ from hangdoc.model.diagnosis import MissingReading
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Known, Missing
 
-
 UNTIL_WHEN = Missing("log", "not-in-input", "nothing tells until when the log stayed like this", "add --now TIME")
 
 

@@ -91,7 +91,7 @@ def log_phase(log: LogState, engine: Engine) -> Phase:
     lines = sorted((*log.milestones, *log.crashes, *log.complaints, *log.endless), key=lambda event: event.offset)
     told = [event for event in lines if _opens(event) or event.kind == "batch" or event.name == "watchdog"]
     if not told:
-        return "unknown"
+        return "rendezvous" if log.reached("nccl-channels") else "unknown"
     newest = told[-1]
     if log.reached("ready") and (newest.name == "generate-done" or newest.numbers.get("running") == 0):
         return "ready"

@@ -44,7 +44,9 @@ def _it_went_on(case: Case) -> Outcome:
     """Batches or steps of the start came after the last failure: it was survived."""
     found = logs.failures(case.features)
     later = logs.goes_on_after(case.features, found[-1]) if found else None
-    return Present(f"after that its log went on: {later.text}") if later is not None else Absent("nothing came after it")
+    return (
+        Present(f"after that its log went on: {later.text}") if later is not None else Absent("nothing came after it")
+    )
 
 
 def _one_failed_by_itself(case: Case) -> Outcome:

@@ -32,7 +32,9 @@ def _it_went_on(case: Case) -> Outcome:
     """Batches or steps of the start came after the last watchdog: it was slow, or came free again."""
     fired = logs.watchdogs(case.features)
     later = logs.goes_on_after(case.features, fired[-1]) if fired else None
-    return Present(f"after that its log went on: {later.text}") if later is not None else Absent("nothing came after it")
+    return (
+        Present(f"after that its log went on: {later.text}") if later is not None else Absent("nothing came after it")
+    )
 
 
 def _server_ended_itself(case: Case) -> Outcome:

@@ -33,7 +33,9 @@ def _it_went_on(case: Case) -> Outcome:
     """The start went on after the last such line."""
     waits = _waits(case)
     later = logs.goes_on_after(case.features, waits[-1]) if waits else None
-    return Present(f"after that its log went on: {later.text}") if later is not None else Absent("nothing came after it")
+    return (
+        Present(f"after that its log went on: {later.text}") if later is not None else Absent("nothing came after it")
+    )
 
 
 HYPOTHESIS = Hypothesis(

@@ -32,6 +32,8 @@ def _moved_at_the_end(case: Case) -> Outcome:
 def _pace(bar: Bar, silent_s: float | None) -> Outcome:
     left = f", {bar.left_s.value:,.0f} s left at its pace" if isinstance(bar.left_s, Known) else ""
     text = f"its log ends with {bar.text}, {bar.done:.0f} of {bar.total:.0f}{left}"
+    if silent_s is None and not (isinstance(bar.left_s, Known) and bar.left_s.value >= YOUNG_S):
+        return Unread(f"{text}: at that pace it would have been done, and nothing came after it")
     if silent_s is not None and silent_s > PAUSE_BY * bar.step_s + PAUSE_S:
         return Unread(f"{text}, but nothing came for {silent_s:,.0f} s")
     return Present(text)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from msgspec.structs import replace
+
 from hangdoc.model.gpu import Gpu, GpuProcess, Gpus
 from hangdoc.model.reading import Known, Missing, Reading
 
@@ -63,11 +65,7 @@ class SmiTable:
         if gpu is None or isinstance(gpu.processes, Missing) or len(gpu.processes.value) >= _MOST:
             return
         user = GpuProcess(int(match["pid"]), Known(int(match["used"]) * _MIB))
-        self._devices[gpu.index] = Gpu(**{**_fields(gpu), "processes": Known((*gpu.processes.value, user))})
-
-
-def _fields(gpu: Gpu) -> dict[str, object]:
-    return {name: getattr(gpu, name) for name in gpu.__struct_fields__}
+        self._devices[gpu.index] = replace(gpu, processes=Known((*gpu.processes.value, user)))
 
 
 def _share(percent: str | None) -> Reading[float]:

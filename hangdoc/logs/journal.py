@@ -79,7 +79,8 @@ class Journal:
         """Take one line, without its end; return its event."""
         event = read_line(text, self.engine, offset)
         if event is None:
-            return self._other(text, offset)
+            self._other(text, offset)
+            return None
         if event.name == "server-args":
             self._launch(text)
         if not self.is_over:
@@ -88,7 +89,7 @@ class Journal:
 
     def add(self, event: LogEvent) -> None:
         """Keep one event."""
-        key = (event.name, event.kind, *sorted(event.rank.items()))
+        key: tuple[object, ...] = (event.name, event.kind, *sorted(event.rank.items()))
         if event.kind == "watchdog":
             key = (*key, *sorted(item for item in event.numbers.items() if item[0] == "rank"))
         if key in self._kept or len(self._kept) < MOST_KINDS:

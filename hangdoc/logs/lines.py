@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 
@@ -59,7 +60,8 @@ def read_line(line: str, engine: Engine, offset: int = 0) -> LogEvent | None:
         return None
     for known in engine.log_lines:
         if (match := known.pattern.search(body)) is not None:
-            return _event(known, match, bare, _rank(prefix, bare), offset, stamp_of(line) or bare.stamp)
+            told = replace(bare, rank=_rank(prefix, bare), stamp=stamp_of(line) or bare.stamp)
+            return _event(known, match, told, offset)
     return None
 
 
@@ -68,30 +70,29 @@ def _rank(prefix: re.Match[str] | None, bare: Unwrapped) -> dict[str, int]:
     return dict(bare.rank) | {axis: int(number) for axis, number in printed.items() if number is not None}
 
 
-def _event(
-    known: LogLine, match: re.Match[str], bare: Unwrapped, rank: dict[str, int], offset: int, stamp: str
-) -> LogEvent:
+def _event(known: LogLine, match: re.Match[str], line: Unwrapped, offset: int) -> LogEvent:
     groups = {name: value for name, value in match.groupdict().items() if value is not None}
     numbers = {name: float(value) for name, value in groups.items() if re.fullmatch(r"-?\d{1,15}", value, re.ASCII)}
     if known.kind == "progress":
-        numbers |= bar_of(bare.text)
-    if bare.pid and known.kind != "crash":
-        numbers.setdefault("pid", float(bare.pid))
+        numbers |= bar_of(line.text)
+    if line.pid and known.kind != "crash":
+        numbers.setdefault("pid", float(line.pid))
     return LogEvent(
         kind=known.kind,
         name=known.name,
         phase=known.phase,
-        rank=rank,
+        rank=line.rank,
         offset=offset,
         text=known.text.format(**groups),
-        stamp=stamp,
+        stamp=line.stamp,
         victim=known.victim,
         numbers=numbers,
     )
 
 
 _BAR = re.compile(
-    r"(?P<done>\d{1,9})/(?P<total>\d{1,9}) \[(?P<elapsed>(?:\d{1,4}:)?\d{1,2}:\d\d)<(?P<left>(?:\d{1,4}:)?\d{1,2}:\d\d|\?)"
+    r"(?P<done>\d{1,9})/(?P<total>\d{1,9}) "
+    r"\[(?P<elapsed>(?:\d{1,4}:)?\d{1,2}:\d\d)<(?P<left>(?:\d{1,4}:)?\d{1,2}:\d\d|\?)"
 )
 
 

@@ -30,7 +30,7 @@ _WRAPPERS = tuple(
         # containerd's and CRI-O's files
         rf"(?P<stamp_cri>{STAMP})\S* std(?:out|err) [FP] ",
         # kubectl logs --timestamps, docker logs -t
-        rf"(?P<stamp_iso>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d)[\d.]*(?:Z|[+-]\d\d:\d\d) ?",
+        r"(?P<stamp_iso>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)[\d.]*(?:Z|[+-]\d\d:\d\d) ?",
         # journald and syslog
         r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ [\w./@:-]+\[\d+\]: ",
         # ray, vLLM: the process that printed, with its rank or its pid
@@ -72,7 +72,7 @@ def unwrap(line: str, rank_axis: str) -> Unwrapped:
 
 
 def _wrapper(text: str) -> re.Match[str] | None:
-    if not text or text[0] == "[" and text[1:5].isdigit():
+    if not text or (text[0] == "[" and text[1:5].isdigit()):
         return None  # the engine's own time stamp: the most frequent line of all
     for pattern in _WRAPPERS:
         if (match := pattern.match(text)) is not None:

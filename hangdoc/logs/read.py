@@ -131,8 +131,10 @@ def _engine(groups: list[list[Source]]) -> Engine:
     return discovery.engine(engine_of(*texts))
 
 
-def _log(group: list[Source], engine: Engine, wishes: Wishes, *, several: bool) -> tuple[list[Source], LogText, Journal]:
-    data = chain.from_iterable(pieces(one) for one in group)
+def _log(
+    group: list[Source], engine: Engine, wishes: Wishes, *, several: bool
+) -> tuple[list[Source], LogText, Journal]:
+    data: Iterator[bytes] = chain.from_iterable(pieces(one) for one in group)
     if group[0].path == STDIN:
         engine, data = _recognised(data, wishes, engine)
     stream = Stream(engine, wishes.launch, fast=wishes.fast)

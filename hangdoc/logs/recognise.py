@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
+from hangdoc import discovery
+from hangdoc.logs.lines import loose
 from hangdoc.model.process import EngineName
 
 Kind: TypeAlias = Literal["log", "dump", "trace", "binary", "empty"]
@@ -15,10 +18,17 @@ _SIGNS: tuple[tuple[EngineName, re.Pattern[bytes]], ...] = (
         re.compile(
             rb"sglang|server_args=|Init torch distributed|Init parallel|fired up and ready|Load weight (?:begin|end)|"
             rb"(?:Prefill|Decode) batch[.,]|\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: (?:DP|PP|TP|EP)\d+)+\]|"
-            rb"[Ww]atchdog timeout \(self\.|Capture cuda graph"
+            rb"[Ww]atchdog timeout \(self\.|Capture cuda graph|could finish the model loading|hit an exception:|"
+            rb"(?:Scheduler|DataParallelController) watchdog timeout|from detokenizer for last"
         ),
     ),
-    ("vllm", re.compile(rb"vllm|vLLM|EngineCore|VllmWorker|shm_broadcast|gpu_model_runner\.py")),
+    (
+        "vllm",
+        re.compile(
+            rb"vllm|vLLM|EngineCore|VllmWorker|shm_broadcast|"
+            rb"(?:INFO|WARNING|ERROR|DEBUG) \d\d-\d\d \d\d:\d\d:\d\d \[[\w/]+\.py:\d+\]"
+        ),
+    ),
     ("torchrun", re.compile(rb"torchrun|torch\.distributed\.(?:run|elastic|launch)|torch/distributed/(?:run|elastic)")),
 )
 
@@ -51,6 +61,19 @@ def engine_of(*texts: bytes) -> EngineName:
     >>> engine_of(b"(EngineCore_DP0 pid=1) INFO 12-09 11:25:53 [shm_broadcast.py:466] x"), engine_of(b"hello")
     ('vllm', 'generic')
     """
-    counts = {name: sum(len(sign.findall(text)) for text in texts) for name, sign in _SIGNS}
+    counts = {name: sum(_count(sign, name, text) for text in texts) for name, sign in _SIGNS}
     best = max(counts, key=lambda name: counts[name])
     return best if counts[best] else "generic"
+
+
+def _count(sign: re.Pattern[bytes], name: EngineName, text: bytes) -> int:
+    return len(sign.findall(text)) + len(_own_lines(name).findall(text))
+
+
+@lru_cache
+def _own_lines(name: EngineName) -> re.Pattern[bytes]:
+    """Return a pattern for the lines that this engine prints and no other program."""
+    shared = {line.name for line in discovery.engine("generic").log_lines}
+    others = {"http-started", "http-listening", "ready", "generate-done", "shutdown", "nccl-version"}
+    own = [loose(line) for line in discovery.engine(name).log_lines if line.name not in shared | others]
+    return re.compile("|".join(own).encode() or rb"(?!)")

@@ -16,7 +16,7 @@ RANK_ROLES: dict[str, Role] = {"sglang": "scheduler", "vllm": "worker", "torchru
 MOST_EXPECTED = 512
 """Ranks that a launch's settings may call for. Arbitrary."""
 
-_LAUNCHER = "launcher"
+_LAUNCHER: Role = "launcher"
 
 
 class Roster:
@@ -53,8 +53,8 @@ class Roster:
             for event in events
             if event.rank and event.kind != "crash" and event.numbers.get("pid", 0) > 0 and event.name != "ras-count"
         }
-        for rank in printed:
-            self._rank(dict(rank), pids.get(rank, 0))
+        for key in printed:
+            self._rank(dict(key), pids.get(key, 0))
         for rank in _expected(settings, [dict(rank) for rank in printed]):
             self._rank(rank, 0)
         if not any(one.role != _LAUNCHER for one in self._found):
@@ -83,9 +83,7 @@ class Roster:
             pid = -self._unnamed
         key = ProcessKey(pid, 0)
         because = "named by the log" if pid > 0 else "its lines are in the log"
-        self._found.append(
-            Process(key=key, ppid=0, role=role, rank=rank, title=title[:200], member_because=because)
-        )
+        self._found.append(Process(key=key, ppid=0, role=role, rank=rank, title=title[:200], member_because=because))
         return key
 
 

@@ -9,7 +9,9 @@ from hangdoc.logs.sources import Source
 
 _ENDINGS = re.compile(r"\.(?:gz|zst|bz2|xz)$", re.IGNORECASE)
 _PIECE = re.compile(r"^(?P<name>.+?)[.-](?P<number>\d{1,5}|\d{4}-?\d\d-?\d\d(?:[T_-]?\d{2,6})?)$")
-_RANK = re.compile(r"(?:^|[._-])(?P<axis>global_rank|local_rank|rank|worker|tp|dp|pp)[._-]?(?P<number>\d{1,5})(?=[._-]|$)")
+_RANK = re.compile(
+    r"(?:^|[._-])(?P<axis>global_rank|local_rank|rank|worker|tp|dp|pp)[._-]?(?P<number>\d{1,5})(?=[._-]|$)"
+)
 
 
 def together(found: Iterable[Source]) -> list[list[Source]]:

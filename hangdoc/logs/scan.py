@@ -96,5 +96,3 @@ def expressions_of(engine: Engine) -> tuple[bytes, ...]:
     wanted = [loose(line) for line in engine.log_lines if line.kind not in ("batch", "progress")]
     plain = [re.sub(r"\(\?![^()]*(?:\([^()]*\)[^()]*)*\)", "", pattern) for pattern in wanted]
     return (*dict.fromkeys(pattern.removesuffix("$").encode() for pattern in plain), *OTHER_ANCHORS)
-
-

@@ -102,7 +102,9 @@ def _of_directory(path: Path) -> list[Source]:
                 status = _status(file)
                 found.append(Source(file, status.st_size, status.st_mtime_ns))
     if not found:
-        raise HangdocError(f"{path} has no log files", "give the directory of *.log, *.out or *.txt files, or the files")
+        raise HangdocError(
+            f"{path} has no log files", "give the directory of *.log, *.out or *.txt files, or the files"
+        )
     return found
 
 
@@ -160,7 +162,7 @@ def _unpacker(rest: _Rest, packed: str) -> BinaryIO:
     if packed == "xz":
         return cast("BinaryIO", lzma.LZMAFile(file))
     decompressor = zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW_BYTES)
-    return cast("BinaryIO", decompressor.stream_reader(rest, read_across_frames=True))
+    return cast("BinaryIO", decompressor.stream_reader(file, read_across_frames=True))
 
 
 def _opened(source: Source) -> BinaryIO:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hangdoc.diagnosis import UNSURE
-from hangdoc.model.diagnosis import Culprit, Diagnosis, Finding, GpuState, Output, ProcessState, Wait, WaitEnd
+from hangdoc.model.diagnosis import Culprit, Diagnosis, Finding, GpuState, Output, ProcessState, Target, Wait, WaitEnd
 from hangdoc.report.document import timestamp
 from hangdoc.report.lacks import Lack, grouped
 from hangdoc.report.log import log_rows
@@ -41,11 +41,15 @@ VERDICT_STYLES = {
 def parts(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     """Yield the report's sections in the order in which a tired person needs them."""
     yield from _head(diagnosis)
-    yield from section("Who has to move", [_culprit(one) for one in diagnosis.culprits])
+    yield from section("Who has to move", [_culprit(one, diagnosis.target) for one in diagnosis.culprits])
     yield from section("Next", _next_steps(diagnosis))
-    yield from section("Log", log_rows(diagnosis.log))
+    log = list(section("Log", log_rows(diagnosis.log)))
+    if diagnosis.target.kind == "log":  # all that there is; elsewhere the processes themselves say more
+        yield from log
     yield from _evidence(diagnosis)
     yield from section("Who waits for whom", _waits(diagnosis))
+    if diagnosis.target.kind != "log":
+        yield from log
     yield from _verdicts(diagnosis)
     yield from section("Output", _outputs(diagnosis.outputs))
     yield from section("GPUs", [_gpu(one) for one in diagnosis.gpus or ()])
@@ -64,11 +68,11 @@ def _head(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     yield harmless(diagnosis.headline, "bold")
 
 
-def _culprit(culprit: Culprit) -> RenderableType:
+def _culprit(culprit: Culprit, target: Target) -> RenderableType:
     who = rank_text(culprit.role, culprit.rank)
     if culprit.outside:
         who = "outside the launch"
-    absent = "not there at all" if culprit.outside else "pid not known"
+    absent = "pid not known" if target.kind == "log" and not culprit.outside else "not there at all"
     pid = absent if culprit.pid is None else f"pid {culprit.pid}"
     thread = "" if culprit.tid in (None, culprit.pid) else f", thread {culprit.tid}"
     return bullet(">", f"{who}, {pid}{thread}: {culprit.reason}", "bold red")

@@ -142,6 +142,8 @@ def test_other_engines(line: str, engine: str, name: str, stamp: str) -> None:
 
 def test_numbers_of_a_bar() -> None:
     """A progress bar says how much is done, since when, and how long it will take at that pace."""
-    event = read_line("Loading safetensors checkpoint shards:  98% Completed | 159/163 [31:48<00:40, 10.19s/it]", ENGINE)
+    event = read_line(
+        "Loading safetensors checkpoint shards:  98% Completed | 159/163 [31:48<00:40, 10.19s/it]", ENGINE
+    )
     assert event is not None
     assert event.numbers == {"percent": 98, "done": 159, "total": 163, "elapsed_s": 1908, "left_s": 40}

@@ -29,11 +29,12 @@ CONTRACT_ORDER = [
     "missing",
     "window_s",
     "processes",
+    "log",
 ]
 
 
 def test_fields_in_the_order_of_the_contract() -> None:
-    """The document has exactly the contract's fields, in its order."""
+    """The document has the contract's fields in its order, and after them what the log says."""
     assert list(document(FULL)) == CONTRACT_ORDER
 
 
