@@ -134,7 +134,7 @@ def deciding_steps(seen: Features, leader: Hypothesis | None) -> tuple[NextStep,
     return (
         NextStep(
             playbook=playbook,
-            action=f"{first}On the machine, while it stands still, all three readings at once: hangdoc watch {target} --once",
+            action=f"{first}On the machine, while it stands still, all three readings: hangdoc watch {target} --once",
         ),
         NextStep(
             playbook=playbook,
@@ -144,6 +144,6 @@ def deciding_steps(seen: Features, leader: Hypothesis | None) -> tuple[NextStep,
         ),
         NextStep(
             playbook=playbook,
-            action=f"And stacks of all ranks, twice, compared (the odd one out is the culprit): py-spy dump --pid {pid}",
+            action=f"And stacks of all ranks, twice, compared (the odd one is the culprit): py-spy dump --pid {pid}",
         ),
     )

@@ -11,7 +11,7 @@ from hangdoc.model.reading import Known
 
 @dataclass(frozen=True)
 class GoodStart:
-    """A start that became ready. at_s: seconds from its first step to each step, by the step's name; lines: it wrote."""
+    """A start that became ready. at_s: seconds from its first step to each one, by name; lines: it wrote."""
 
     name: str
     lines: int

@@ -98,7 +98,7 @@ class Features:
     gpu_moved_bytes: Reading[int]
     phase: Phase
     steady: bool
-    start: Reading[Start] = Missing("log", "not-taken")
+    start: Reading[Start]
     baseline: Baseline | None = None
 
     @property

@@ -11,7 +11,7 @@ from hangdoc.hypotheses import _signs as signs
 from hangdoc.model.reading import Known, Missing
 
 LONGER_BY, LONGER_S = 3.0, 120.0
-"""How much longer than the slowest good start a step has to be silent. Arbitrary: caches that are cold once, a disk that
+"""How much longer than the slowest good start a step has to be silent. Arbitrary: cold caches, and a disk that
 others use, made steps of equal launches differ by two."""
 
 

@@ -86,6 +86,6 @@ HYPOTHESIS = Hypothesis(
     contrary=(logs.still_lives,),
     excluding=(_something_failed, logs.in_order),
     headline=_headline,
-    action="Wait for as long as the bar says, then look again: hangdoc watch on the machine sees whether it still moves.",
+    action="Wait for as long as the bar says, then look again: hangdoc watch sees whether it still moves.",
     playbook="starting-by-its-log",
 )

@@ -84,7 +84,7 @@ def _merged(before: Unwrapped, match: re.Match[str], rank_axis: str) -> Unwrappe
     groups = {name: value for name, value in match.groupdict().items() if value is not None}
     stamps = [normal(value) for name, value in groups.items() if name.startswith("stamp")]
     numbers = [int(groups[name]) for name in ("rank", "gpu", "task", "mpi") if name in groups]
-    rank = dict(before.rank) | {rank_axis: number for number in numbers} | _named(groups.get("who", ""), rank_axis)
+    rank = dict(before.rank) | ({rank_axis: numbers[-1]} if numbers else {}) | _named(groups.get("who", ""), rank_axis)
     pid = int(groups["pid"]) if "pid" in groups else before.pid
     return Unwrapped(before.text[match.end() :], (stamps or [before.stamp])[0], rank, pid)
 

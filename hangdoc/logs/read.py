@@ -136,7 +136,7 @@ def _log(
 ) -> tuple[list[Source], LogText, Journal]:
     data: Iterator[bytes] = chain.from_iterable(pieces(one) for one in group)
     if group[0].path == STDIN:
-        engine, data = _recognised(data, wishes, engine)
+        engine, data = _recognised(data, wishes)
     stream = Stream(engine, wishes.launch, fast=wishes.fast)
     for piece in data:
         stream.feed(piece)
@@ -148,7 +148,7 @@ def _log(
     return group, LogText(events, text.lines, text.size_bytes, text.last_stamp), stream.journal
 
 
-def _recognised(data: Iterator[bytes], wishes: Wishes, engine: Engine) -> tuple[Engine, Iterator[bytes]]:
+def _recognised(data: Iterator[bytes], wishes: Wishes) -> tuple[Engine, Iterator[bytes]]:
     """Read the beginning of standard input, which comes only once, to see what it is."""
     head = b""
     for piece in data:

@@ -1,4 +1,4 @@
-"""Opens what `hangdoc diagnose` is given: files, compressed or not, directories, standard input; nothing that may wait."""
+"""Opens what `hangdoc diagnose` is given: files, compressed or not, directories, standard input, never for ever."""
 
 from __future__ import annotations
 
