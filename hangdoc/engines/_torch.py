@@ -28,7 +28,7 @@ FAILURES = (
     failure("cuda-error", r"CUDA error: (?!out of memory)", "CUDA error"),
     failure("fatal-python", r"Fatal Python error: (?P<what>\w+)", "Fatal Python error: {what}"),
     failure("port-taken", r"EADDRINUSE|[Aa]ddress already in use", "address in use"),
-    failure("port-taken", r"\w*port at \d+ is not available in \d+ seconds", "address in use"),
+    failure("port-taken", r"port at \d+ is not available in \d+ seconds", "address in use"),
     failure("gloo-mesh", r"Gloo connectFullMesh failed", "Gloo connectFullMesh failed", "rendezvous"),
     failure("terminate", r"terminate called after throwing|terminate called without an active", "terminate called"),
     failure(
@@ -85,8 +85,13 @@ COMPLAINTS = (
     ),
     complaint(
         "last-enqueued",
-        r"last enqueued NCCL work: (?P<enqueued>-?\d+), last completed NCCL work: (?P<completed>-?\d+)",
+        r"[Ll]ast enqueued NCCL work: (?P<enqueued>-?\d+), last completed NCCL work: (?P<completed>-?\d+)",
         "last enqueued collective {enqueued}, last completed {completed}",
+    ),
+    complaint(
+        "ras-count",
+        r"Rank (?P<rank>\d+) has launched up to operation (?P<operation>\d+) -- GPU \d+ managed by process (?P<pid>\d+)",
+        "NCCL RAS: rank {rank} has launched up to operation {operation}",
     ),
     complaint(
         "store-barrier",
@@ -103,7 +108,7 @@ PROGRESS = (
     LogLine(
         "shard-bar",
         "progress",
-        re.compile(r"(?:Loading \w+ checkpoint shards|Multi-thread loading shards): +(?P<percent>\d+)%"),
+        re.compile(r"(?:Loading \w+ checkpoint|Multi-thread loading) shards: +(?P<percent>\d+)%"),
         "loading shards {percent} %",
         "weight-load",
     ),

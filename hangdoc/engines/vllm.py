@@ -54,27 +54,27 @@ LOG_LINES = (
     ),
     _line("weights-read", r"^Loading (?:model )?weights took", "Loading weights took", "weight-load"),
     _line(
-        "load-weight-end", r"^(?:Model loading took|Loading model weights took)", "Model loading took", "memory-pool"
+        "load-weight-end", r"^Model loading took|^Loading model weights took", "Model loading took", "memory-pool"
     ),
     _line(
         "compile-begin",
-        r"^(?:Using cache directory:.*torch\.compile|Start compiling function|Dynamo bytecode)",
+        r"^Using cache directory:.*torch\.compile|^Start compiling function|^Dynamo bytecode",
         "torch.compile",
         "jit-compile",
     ),
     _line(
-        "compile-graph", r"^(?:Compiling a graph for|Cache the graph|Directly load)", "Compiling a graph", "jit-compile"
+        "compile-graph", r"^Compiling a graph for|^Cache the graph|^Directly load", "Compiling a graph", "jit-compile"
     ),
     _line("compile-end", r"^torch\.compile takes [\d.]+ s in total", "torch.compile has ended", "memory-pool"),
     _line(
         "kv-cache-allocated",
-        r"^(?:GPU KV cache size:|# (?:GPU|cuda) blocks:|Maximum concurrency for)",
+        r"^GPU KV cache size:|^# (?:GPU|cuda) blocks:|^Maximum concurrency for",
         "KV cache size",
         "memory-pool",
     ),
     _line(
         "capture-begin",
-        r"^(?:Capturing (?:the model for )?(?:CUDA graph|cudagraph)s?(?!.*:\s+\d+%))",
+        r"^Capturing (?:the model for )?(?:CUDA graph|cudagraph)s?(?!.*:\s+\d+%)",
         "Capturing CUDA graphs",
         "graph-capture",
     ),

@@ -92,7 +92,7 @@ def culprit_of(features: Features, event: LogEvent) -> tuple[Culprit, ...]:
         return ()
     return (
         Culprit(
-            pid=None,
+            pid=int(event.numbers["pid"]) if event.numbers.get("pid", 0) > 0 else None,
             start_ticks=None,
             tid=None,
             role="other",

@@ -7,6 +7,7 @@ from hangdoc.features.features import Member
 from hangdoc.hypotheses import _log_signs as logs
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.model.diagnosis import Culprit
+from hangdoc.model.log import LogEvent
 from hangdoc.model.reading import Known, Missing
 
 
@@ -63,12 +64,16 @@ def _culprits(case: Case) -> tuple[Culprit, ...]:
     log = case.features.log
     if isinstance(log, Missing):
         return ()
-    counts = [event for event in log.value.complaints if event.name == "ras-count"]
-    behind = min(counts, key=lambda event: event.numbers.get("operation", 0), default=None)
-    if behind is not None and len({event.numbers.get("operation") for event in counts}) > 1:
-        return logs.culprit_of(case.features, behind)
+    for name, count in (("ras-count", "operation"), ("last-enqueued", "enqueued")):
+        counted = [event for event in log.value.complaints if event.name == name and count in event.numbers]
+        if len({event.numbers[count] for event in counted}) > 1:
+            return logs.culprit_of(case.features, _least(counted, count))
     odd = _odd_one(case.features.movers)
     return () if odd is None else (signs.culprit(odd, f"stands elsewhere than the others: {_place(odd)}"),)
+
+
+def _least(counted: list[LogEvent], count: str) -> LogEvent:
+    return min(counted, key=lambda event: event.numbers[count])
 
 
 def _odd_one(movers: tuple[Member, ...]) -> Member | None:

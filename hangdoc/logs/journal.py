@@ -25,6 +25,12 @@ FARTHEST_FRAME_BYTES = 1024
 """From one line of a dump to the next: lines between them may come from other ranks. Arbitrary."""
 
 _SETTING = re.compile(r"\b(?P<name>tp_size|pp_size|dp_size|nnodes|node_rank|port)'?[=:] ?(?P<value>\d{1,6})\b")
+_OTHERS = ("Process ", "Thread ", "|", "sglang", "vllm", "vLLM", "LLM engine")
+"""What stands in the lines of dumps, of nvidia-smi's table, and of lists of versions."""
+
+LONGEST_VERSION_LINE = 300
+"""Characters of a line in which a version is looked for. Arbitrary."""
+
 _VERSION = re.compile(
     r"^(?:sglang|vllm|torch|vLLM Version|sglang version)\s*(?:==|:|=)\s*v?(?P<pip>\d+\.\d+[\w.+-]{0,20})|"
     r"vLLM API server version v?(?P<api>\d+\.\d+[\w.+-]{0,20})|LLM engine \(v(?P<engine>\d+\.\d+[\w.+-]{0,20})\)",
@@ -110,7 +116,7 @@ class Journal:
             self.settings = {match["name"]: match["value"] for match in _SETTING.finditer(text)}
 
     def _other(self, text: str, offset: int) -> None:
-        if self.is_over:
+        if self.is_over or not (self.dumps.is_open or any(word in text for word in _OTHERS)):
             return
         bare = unwrap(text, self.engine.rank_axis)
         if offset > self._dump_end + FARTHEST_FRAME_BYTES:
@@ -118,5 +124,5 @@ class Journal:
         if self.dumps.take(bare.text, bare.rank):
             self._dump_end = offset + len(text)
         elif not self.table.take(bare.text) and not self.version:
-            match = _VERSION.search(bare.text)
+            match = _VERSION.search(bare.text[:LONGEST_VERSION_LINE])
             self.version = next((value for value in match.groups() if value), "") if match is not None else ""

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
-from functools import lru_cache
 
+from hangdoc.logs.anchors import may_be_known
 from hangdoc.logs.prefixes import Unwrapped, unwrap
 from hangdoc.logs.stamps import stamp_of
 from hangdoc.model.engine import Engine, LogLine
@@ -51,7 +51,7 @@ def text_of(raw: bytes) -> str:
 
 def read_line(line: str, engine: Engine, offset: int = 0) -> LogEvent | None:
     """Return the event that one line stands for, or None when the engine's table does not know it."""
-    if not _any_of(engine).search(line):
+    if not may_be_known(line, engine):
         return None
     bare = unwrap(line, engine.rank_axis)
     prefix = engine.log_prefix.search(bare.text) if engine.log_prefix is not None else None
@@ -114,12 +114,6 @@ def _seconds(clock: str) -> float:
     for part in clock.split(":"):
         seconds = seconds * 60 + int(part)
     return seconds
-
-
-@lru_cache
-def _any_of(engine: Engine) -> re.Pattern[str]:
-    """Return one pattern for all lines, since nearly every line of a long log is known to none of them."""
-    return re.compile("|".join(loose(known) for known in engine.log_lines) or r"(?!)")
 
 
 def loose(known: LogLine) -> str:

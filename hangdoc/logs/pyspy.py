@@ -84,6 +84,11 @@ class TextDumps:
         self._open: DumpedProcess | None = None
         self._frames: list[Frame] | None = None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a dump is being read, so that the next line may belong to it."""
+        return self._open is not None
+
     def take(self, line: str, rank: dict[str, int]) -> bool:
         """Take one line without its wrapping; tell whether it belongs to a dump."""
         if (match := _PROCESS.match(line)) is not None:

@@ -1,0 +1,137 @@
+"""How fast a long log is read: hangdoc with and without its multi-pattern engine, ripgrep, GNU grep and wc, in one go."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from hangdoc.engines.sglang import ENGINE
+from hangdoc.logs.lines import loose
+
+MINUTES_OF_START = 8
+ROUNDS = 3
+
+
+def start_lines() -> Iterator[str]:
+    yield "[2026-11-29 10:00:00] server_args=ServerArgs(model_path='MODEL', tp_size=8, port=30000)"
+    for rank in range(8):
+        yield f"[2026-11-29 10:00:30 TP{rank}] Init parallel begin."
+        yield f"[2026-11-29 10:00:31 TP{rank}] Init parallel ends. elapsed=0.90 s"
+        yield f"[2026-11-29 10:00:32 TP{rank}] Load weight begin. avail mem=139.13 GB"
+    for rank in range(8):
+        yield f"[2026-11-29 10:08:00 TP{rank}] Load weight end. elapsed=448.0 s, type=DeepseekV3ForCausalLM"
+        yield f"[2026-11-29 10:08:01 TP{rank}] KV Cache is allocated. dtype: torch.bfloat16, #tokens: 100000"
+        yield f"[2026-11-29 10:08:01 TP{rank}] Memory pool end. avail mem=20.03 GB"
+    yield "[2026-11-29 10:09:41] max_total_num_tokens=100000, chunked_prefill_size=8192"
+    yield "[2026-11-29 10:09:41] INFO:     Started server process [2591]"
+    yield "[2026-11-29 10:09:41] INFO:     Uvicorn running on http://127.0.0.1:30000 (Press CTRL+C to quit)"
+    yield "[2026-11-29 10:09:44] The server is fired up and ready to roll!"
+
+
+def serving_line(number: int, dice: random.Random) -> str:
+    """A line as a busy server prints it: four in ten are decode batches, one in two thousand is something else."""
+    clock = f"2026-11-{29 + number // 8_640_000 % 2} {number // 360_000 % 24:02}:{number // 6000 % 60:02}:{number // 100 % 60:02}"
+    chance = dice.random()
+    if chance < 0.0005:
+        return f"[{clock} TP0] Cache flushed, {dice.randrange(1000)} entries are gone"
+    if chance < 0.25:
+        return f'[{clock}] INFO:     127.0.0.1:{dice.randrange(30000, 60000)} - "POST /generate HTTP/1.1" 200 OK'
+    if chance < 0.55:
+        return (
+            f"[{clock} TP0] Prefill batch, #new-seq: 1, #new-token: {dice.randrange(9000)}, #cached-token: 0, token usage: "
+            f"0.{dice.randrange(100):02}, #running-req: {dice.randrange(60)}, #queue-req: 0, #pending-token: 0, cuda graph: False"
+        )
+    return (
+        f"[{clock} TP0] Decode batch, #running-req: {dice.randrange(1, 60)}, #token: {dice.randrange(99999)}, token usage: "
+        f"0.{dice.randrange(100):02}, cuda graph: True, gen throughput (token/s): {dice.random() * 900:.2f}, #queue-req: 0"
+    )
+
+
+def make(path: Path, size_bytes: int) -> None:
+    """Write a log of this size: a start, then hours of serving. Its middle repeats, because writing takes longer."""
+    dice = random.Random(5)
+    block = "".join(serving_line(number, dice) + "\n" for number in range(200_000)).encode()
+    with path.open("wb") as file:
+        file.write("".join(line + "\n" for line in start_lines()).encode())
+        while file.tell() < size_bytes:
+            file.write(block)
+        file.write(b"[2026-11-30 12:00:00 TP3] Scheduler watchdog timeout (self.watchdog_timeout=300, self.soft=False)\n")
+
+
+def timed(name: str, command: list[str], size_bytes: int) -> None:
+    """Print the best of some runs, after one that warms the page cache."""
+    best, peak = float("inf"), 0
+    for _ in range(ROUNDS):
+        begin = time.perf_counter()
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        best = min(best, time.perf_counter() - begin)
+        if done.returncode not in (0, 1, 3):
+            print(f"{name:<34} failed: {done.stderr.decode(errors='replace')[-200:]}")
+            return
+        peak = max(peak, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+    print(f"{name:<34} {size_bytes / best / 1e9:6.2f} GB/s  {best:7.2f} s  largest child so far {peak / 1024:,.0f} MiB")
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from hangdoc.logs.read import Wishes, read
+from hangdoc.diagnosis import diagnose
+import time
+begin = time.perf_counter()
+def first(trace):
+    print(f"first answer {diagnose(trace, 'log').verdict} after {time.perf_counter() - begin:.2f} s", file=sys.stderr)
+found = diagnose(read([Path(sys.argv[1])], Wishes(first_answer=first, fast=sys.argv[2] == "fast")), "log")
+print(found.verdict, found.grade, found.phase)
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--gigabytes", type=float, default=1.0)
+    parser.add_argument("--directory", type=Path, default=Path(tempfile.gettempdir()))
+    arguments = parser.parse_args()
+    log = arguments.directory / f"hangdoc-logscan-{os.getpid()}.log"
+    patterns = log.with_suffix(".patterns")
+    try:
+        make(log, int(arguments.gigabytes * 1e9))
+        measure(log, patterns)
+    finally:
+        log.unlink(missing_ok=True)
+        patterns.unlink(missing_ok=True)
+    return 0
+
+
+def measure(log: Path, patterns: Path) -> None:
+    size_bytes = log.stat().st_size
+    wanted = [loose(line) for line in ENGINE.log_lines if line.kind not in ("batch", "progress")]
+    plain = sorted({re.sub(r"\(\?![^()]*\)", "", one).replace("(?:", "(").replace(r"\d", "[0-9]") for one in wanted})
+    patterns.write_text("\n".join(plain) + "\n")
+    print(f"{size_bytes / 1e9:.2f} GB, {len(plain)} patterns, best of {ROUNDS}")
+    timed("wc -l", ["wc", "-l", str(log)], size_bytes)
+    for name in ("rg", "grep"):
+        program = shutil.which(name)
+        if program is None:
+            print(f"{name:<34} is not installed")
+            continue
+        extra = ["--no-config"] if name == "rg" else ["-E"]
+        timed(f"{name} with the same patterns", [program, *extra, "-c", "-f", str(patterns), str(log)], size_bytes)
+    timed("hangdoc, whole command", [sys.executable, "-m", "hangdoc.cli.main", "diagnose", str(log)], size_bytes)
+    timed("hangdoc, multi-pattern engine", [sys.executable, "-c", PROGRAM, str(log), "fast"], size_bytes)
+    timed("hangdoc, without it", [sys.executable, "-c", PROGRAM, str(log), "slow"], size_bytes)
+    done = subprocess.run([sys.executable, "-c", PROGRAM, str(log), "slow"], capture_output=True, text=True, check=False)
+    print(f"it says: {done.stdout.strip()}; {done.stderr.strip()}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
