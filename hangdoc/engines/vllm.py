@@ -53,9 +53,7 @@ LOG_LINES = (
         "weight-load",
     ),
     _line("weights-read", r"^Loading (?:model )?weights took", "Loading weights took", "weight-load"),
-    _line(
-        "load-weight-end", r"^Model loading took|^Loading model weights took", "Model loading took", "memory-pool"
-    ),
+    _line("load-weight-end", r"^Model loading took|^Loading model weights took", "Model loading took", "memory-pool"),
     _line(
         "compile-begin",
         r"^Using cache directory:.*torch\.compile|^Start compiling function|^Dynamo bytecode",

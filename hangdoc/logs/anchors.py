@@ -11,7 +11,8 @@ SHORTEST = 3
 """Characters of an anchor. Arbitrary: two letters stand in every line."""
 
 _TOKEN = re.compile(
-    r"\\[AbBdDsSwWZ]|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?[:!=]|\(\?P<\w+>|[()|^$.]|[*+?](?:[?+])?|\{\d*,?\d*\}\??|.", re.DOTALL
+    r"\\[AbBdDsSwWZ]|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?[:!=]|\(\?P<\w+>|[()|^$.]|[*+?](?:[?+])?|\{\d*,?\d*\}\??|.",
+    re.DOTALL,
 )
 _BREAKS = re.compile(r"\\[AbBdDsSwWZ]|\[.*|[()^$.].*|\\n", re.DOTALL)
 

@@ -8,33 +8,24 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import TypeAlias
 
-from hangdoc.logs.lines import loose
+from hangdoc.logs.anchors import anchors_of
 from hangdoc.model.engine import Engine
 
-Lines: TypeAlias = Callable[[bytes], Iterator[tuple[int, int]]]
-"""Yields (start, end) of the lines of a piece that may mean something; the piece ends with a line feed."""
+Lines: TypeAlias = Callable[[bytes, int, int, bool], Iterator[tuple[int, int]]]
+"""Given (data, begin, end, follow), yields (start, end) of the lines of data[begin:end] that may mean something; that part
+consists of whole lines. follow: a stack dump was open where it begins."""
 
-OTHER_ANCHORS = (
-    rb"Process \d+: ",
-    rb"Thread (?:0x[0-9a-f]+|\d+) \(",
-    rb"^\|",
-    rb"\(\S+:\d+\)\r?$",
-    rb"\(\S+\.so[.\d]*\)\r?$",
-    rb"(?i:sglang|vllm)\s*(?:==|:|=)\s*v?\d",
-    rb"Python v3",
-)
-"""Lines that belong to dumps, tables and lists of versions; a rough net, each is read again."""
+OTHER_ANCHORS = ("Process ", "Thread ", "sglang", "vllm", "vLLM", "LLM engine")
+"""What stands in the first lines of dumps and in lists of versions."""
+
+_TABLE = rb"\n\|"
+"""How the lines of nvidia-smi's table begin."""
 
 
 def lines_for(engine: Engine, *, fast: bool = True) -> Lines:
     """Return what finds the lines; fast: with hyperscan where it is installed (hangdoc[fast])."""
     scan = _hyperscan(engine) if fast else None
     return scan or _without_dull(engine)
-
-
-def is_fast(engine: Engine) -> bool:
-    """Tell whether the multi-pattern engine is there."""
-    return _hyperscan(engine) is not None
 
 
 @lru_cache
@@ -44,14 +35,15 @@ def _without_dull(engine: Engine) -> Lines:
     Rule: a search for a line feed that no dull line follows. Why it works: Python's re looks for the literal with
     memchr, so that a dull line costs 0.2 us. Fails (slowly, never wrongly) on logs of other programs.
     """
-    dull = engine.dull
-    at_start = re.compile(dull or rb"(?!)")
-    other = re.compile(rb"\n(?!\n|" + (dull or rb"(?!)") + rb"|$)")
+    dull = engine.dull or rb"(?!)"
+    at_start = re.compile(dull)
+    other = re.compile(rb"\n(?!\n|" + dull + rb"|$)")
 
-    def lines(data: bytes) -> Iterator[tuple[int, int]]:
-        if data and at_start.match(data) is None:
-            yield 0, data.find(b"\n")
-        for match in other.finditer(data, 0, len(data) - 1):
+    def lines(data: bytes, begin: int, end: int, follow: bool) -> Iterator[tuple[int, int]]:
+        del follow  # every line of a dump is one that is not dull
+        if at_start.match(data, begin) is None:
+            yield begin, data.find(b"\n", begin)
+        for match in other.finditer(data, begin, end - 1):
             start = match.end()
             yield start, data.find(b"\n", start)
 
@@ -60,39 +52,69 @@ def _without_dull(engine: Engine) -> Lines:
 
 @lru_cache
 def _hyperscan(engine: Engine) -> Lines | None:
+    """Return the finder that looks for all anchors at once, in C."""
     try:
         import hyperscan  # noqa: PLC0415 - an optional extra
     except ImportError:
         return None
     expressions = expressions_of(engine)
-    flags = [hyperscan.HS_FLAG_MULTILINE | hyperscan.HS_FLAG_ALLOWEMPTY] * len(expressions)
     database = hyperscan.Database()
-    database.compile(expressions=list(expressions), ids=list(range(len(expressions))), flags=flags)
+    database.compile(expressions=list(expressions), ids=list(range(len(expressions))), flags=[0] * len(expressions))
 
-    def lines(data: bytes) -> Iterator[tuple[int, int]]:
-        ends: list[int] = []
-        database.scan(data, match_event_handler=lambda _i, _from, to, _flags, _context: ends.append(to))
-        return lines_around(data, ends)
+    def lines(data: bytes, begin: int, end: int, follow: bool) -> Iterator[tuple[int, int]]:
+        ends = [begin + 1] if data.startswith(b"|", begin) else []
+        part = memoryview(data)[begin:end]
+        database.scan(part, match_event_handler=lambda _i, _from, to, _flags, _context: ends.append(begin + to))
+        return lines_around(data, ends, begin, end, follow)
 
     return lines
 
 
-def lines_around(data: bytes, ends: list[int]) -> Iterator[tuple[int, int]]:
-    """Yield each line that one of the matches ends in, once."""
+def lines_around(
+    data: bytes,
+    ends: list[int],
+    begin: int,
+    end: int,
+    follow: bool,  # noqa: FBT001 - see Lines
+) -> Iterator[tuple[int, int]]:
+    """Yield each line that one of the matches ends in, once, and after the head of a dump its frames."""
     ends.sort()
+    at = begin
     position = 0
-    while position < len(ends):
-        at = max(0, ends[position] - 1)
-        start, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
-        yield start, end
-        position = max(position + 1, bisect_left(ends, end + 1))
+    if follow:
+        for row in _frames(data, begin, end):
+            yield row
+            at = row[1] + 1
+    while (position := bisect_left(ends, at + 1, position)) < len(ends):
+        match = ends[position] - 1
+        start, stop = max(begin, data.rfind(b"\n", begin, match) + 1), data.find(b"\n", match)
+        if start >= at:
+            yield start, stop
+        at = stop + 1
+        if _HEAD.search(data, start, stop) is not None:
+            for row in _frames(data, at, end):
+                yield row
+                at = row[1] + 1
+
+
+_HEAD = re.compile(rb"(?:Process|Thread) \d|Thread 0x")
+_FRAME_END = re.compile(rb"\)\s*$|^\s*$|Python v|Thread |^\s{8}")
+
+
+def _frames(data: bytes, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the lines that go on with a dump: its frames end in the place where they are, (file.py:12)."""
+    while begin < end:
+        stop = data.find(b"\n", begin)
+        if _FRAME_END.search(data[begin:stop]) is None:
+            return
+        yield begin, stop
+        begin = stop + 1
 
 
 def expressions_of(engine: Engine) -> tuple[bytes, ...]:
-    """Return the patterns that the multi-pattern engine looks for: those of lines that do not come without end.
-
-    It knows no look-ahead: without one a pattern finds more lines, and each is read again.
-    """
-    wanted = [loose(line) for line in engine.log_lines if line.kind not in ("batch", "progress")]
-    plain = [re.sub(r"\(\?![^()]*(?:\([^()]*\)[^()]*)*\)", "", pattern) for pattern in wanted]
-    return (*dict.fromkeys(pattern.removesuffix("$").encode() for pattern in plain), *OTHER_ANCHORS)
+    """Return what the multi-pattern engine looks for: plain texts, of lines that do not come without end."""
+    wanted = [line for line in engine.log_lines if line.kind not in ("batch", "progress")]
+    found = [anchor for line in wanted for anchor in anchors_of(line.pattern.pattern) or ()]
+    plain = dict.fromkeys((*found, *OTHER_ANCHORS))
+    least = [text for text in plain if not any(other in text and other != text for other in plain)]
+    return (*(re.escape(text).encode() for text in least), _TABLE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -97,7 +98,9 @@ def test_memory_stays_flat() -> None:
 
 def test_a_bar_takes_the_time_of_the_line_before() -> None:
     """Lines without a time get that of the last one that had one."""
-    data = b"[2026-11-29 12:00:01] Load weight begin.\nLoading pt checkpoint shards: 50% | 1/2 [00:01<00:01,  1.0s/it]\r"
+    data = (
+        b"[2026-11-29 12:00:01] Load weight begin.\nLoading pt checkpoint shards: 50% | 1/2 [00:01<00:01,  1.0s/it]\r"
+    )
     begin, bar = read(data, 9)[0].events
     assert (begin.stamp, bar.stamp) == ("2026-11-29 12:00:01", "2026-11-29 12:00:01")
 
@@ -135,12 +138,14 @@ Thread 400 (idle): "watchdog"
 
 @pytest.mark.parametrize("name", ["sglang", "vllm", "torchrun", "generic"])
 def test_patterns_suit_the_multi_pattern_engine(name: str) -> None:
-    """No pattern that it gets has what it does not know: groups' names, look-ahead, look-behind, references."""
+    """It gets plain texts only, each of three characters or more: these it finds faster than anything else."""
     for expression in expressions_of(discovery.engine(name)):
-        assert not [odd for odd in (b"(?P<", b"(?!", b"(?=", b"(?<", b"\\1") if odd in expression]
+        texts = expression.replace(b"\\", b"") if expression != rb"\n\|" else b"its table"
+        assert len(texts) >= 3
+        assert re.escape(texts) == expression or texts == b"its table"
 
 
 def test_matches_become_lines_once() -> None:
     """Several matches in one line are one line."""
     data = b"aa bb\ncc\ndd dd\n"
-    assert list(lines_around(data, [14, 11, 2, 5])) == [(0, 5), (9, 14)]
+    assert list(lines_around(data, [14, 11, 2, 5], 0, len(data), follow=False)) == [(0, 5), (9, 14)]
