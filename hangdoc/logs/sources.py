@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, Protocol, cast
 
 import zstandard
 
@@ -145,7 +145,7 @@ def _unpacked(rest: _Rest, packed: str, source: Source) -> Iterator[bytes]:
     came = False
     try:
         file = _unpacker(rest, packed)
-        while piece := file.read(CHUNK_BYTES):
+        while piece := file.read1(CHUNK_BYTES):  # read would lose what came before the cut
             came = True
             yield piece
     except _DAMAGED as error:
@@ -153,16 +153,20 @@ def _unpacked(rest: _Rest, packed: str, source: Source) -> Iterator[bytes]:
             raise HangdocError(f"{source.name} cannot be unpacked: {_why(error)}", "unpack it by hand") from error
 
 
-def _unpacker(rest: _Rest, packed: str) -> BinaryIO:
+class _Unpacker(Protocol):
+    def read1(self, size: int, /) -> bytes: ...
+
+
+def _unpacker(rest: _Rest, packed: str) -> _Unpacker:
     file = cast("BinaryIO", rest)
     if packed == "gz":
-        return cast("BinaryIO", gzip.GzipFile(fileobj=file, mode="rb"))
+        return gzip.GzipFile(fileobj=file, mode="rb")
     if packed == "bz2":
-        return cast("BinaryIO", bz2.BZ2File(file))
+        return bz2.BZ2File(file)
     if packed == "xz":
-        return cast("BinaryIO", lzma.LZMAFile(file))
+        return lzma.LZMAFile(file)
     decompressor = zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW_BYTES)
-    return cast("BinaryIO", decompressor.stream_reader(file, read_across_frames=True))
+    return cast("_Unpacker", decompressor.stream_reader(file, read_across_frames=True))
 
 
 def _opened(source: Source) -> BinaryIO:
