@@ -13,7 +13,7 @@ FIND_PYTHON := for python in $(PYTHONS); do \
 	python=; done
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-fast lint docs bench wheel clean
+.PHONY: help demo test test-fast lint docs bench bench-logs accuracy-logs fuzz wheel clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -38,6 +38,17 @@ docs: $(DEV_INSTALLED)
 
 bench: $(DEV_INSTALLED)
 	@for benchmark in snapshot waits links buffers; do $(BIN)/python benchmarks/$$benchmark.py || exit; done
+
+bench-logs: $(DEV_INSTALLED)
+	@$(BIN)/python benchmarks/logscan.py
+
+accuracy-logs: $(DEV_INSTALLED)
+	@$(BIN)/python tests/corpus/score.py
+
+# A million inputs of each kind; FUZZ=10000 for a short one.
+FUZZ := 1000000
+fuzz: $(DEV_INSTALLED)
+	@$(BIN)/python tests/fuzz/logs.py --inputs $(FUZZ)
 
 wheel: $(DEV_INSTALLED)
 	@$(PIP) wheel --no-deps --wheel-dir dist .

@@ -90,7 +90,8 @@ COMPLAINTS = (
     ),
     complaint(
         "ras-count",
-        r"Rank (?P<rank>\d+) has launched up to operation (?P<operation>\d+) -- GPU \d+ managed by process (?P<pid>\d+)",
+        r"Rank (?P<rank>\d+) has launched up to operation (?P<operation>\d+) -- "
+        r"GPU \d+ managed by process (?P<pid>\d+)",
         "NCCL RAS: rank {rank} has launched up to operation {operation}",
     ),
     complaint(

@@ -1,4 +1,4 @@
-"""Plain texts, one of which stands in every line that a pattern finds: looking for them costs a tenth of the pattern."""
+"""Plain texts, one of which is in every line that a pattern finds: to look for them costs a tenth of the pattern."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hangdoc.model.engine import Engine
 SHORTEST = 3
 """Characters of an anchor. Arbitrary: two letters stand in every line."""
 
-_TOKEN = re.compile(
+_SIGN = re.compile(
     r"\\[AbBdDsSwWZ]|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?[:!=]|\(\?P<\w+>|[()|^$.]|[*+?](?:[?+])?|\{\d*,?\d*\}\??|.",
     re.DOTALL,
 )
@@ -27,20 +27,20 @@ def anchors_of(pattern: str) -> tuple[str, ...] | None:
     """
     branches: list[list[str]] = [[""]]
     depth = 0
-    for token in _TOKEN.findall(pattern):
-        depth += token.startswith("(") - (token == ")")
+    for sign in _SIGN.findall(pattern):
+        depth += sign.startswith("(") - (sign == ")")
         runs = branches[-1]
-        if token == "|" and depth == 0:
+        if sign == "|" and depth == 0:
             branches.append([""])
-        elif depth or token == ")" or _BREAKS.fullmatch(token):
+        elif depth or sign == ")" or _BREAKS.fullmatch(sign):
             runs.append("")
-        elif token[0] in "*?{":
+        elif sign[0] in "*?{":
             runs[-1] = runs[-1][:-1]  # the character before it may be absent
             runs.append("")
-        elif token[0] == "+":
+        elif sign[0] == "+":
             runs.append("")
         else:
-            runs[-1] += token.removeprefix("\\")
+            runs[-1] += sign.removeprefix("\\")
     longest = [max(runs, key=len) for runs in branches]
     return tuple(longest) if all(len(text) >= SHORTEST for text in longest) else None
 

@@ -120,14 +120,17 @@ def _json_dump(source: Source) -> list[DumpedProcess]:
         data += piece
         if len(data) > LARGEST_DUMP_BYTES:
             raise HangdocError(f"{source.name} is too large for a stack dump", _NO_LOG)
-    threads = parse_dump(data)
+    try:
+        threads = parse_dump(data)
+    except HangdocError as error:
+        raise HangdocError(f"{source.name} is no stack dump of py-spy", _NO_LOG) from error
     main = next((thread.tid for thread in threads if thread.name == "MainThread"), threads[0].tid)
     return [DumpedProcess(main, "", {}, threads)]
 
 
 def _engine(groups: list[list[Source]]) -> Engine:
-    texts = [text for group in groups for text in (_head(group[0]), last_bytes(group[-1], HEAD_BYTES))
-             if group[0].path != STDIN]  # fmt: skip
+    files = [group for group in groups if group[0].path != STDIN]  # standard input can be read only once
+    texts = [text for group in files for text in (_head(group[0]), last_bytes(group[-1], HEAD_BYTES))]
     return discovery.engine(engine_of(*texts))
 
 

@@ -32,8 +32,8 @@ _SIGNS: tuple[tuple[EngineName, re.Pattern[bytes]], ...] = (
     ("torchrun", re.compile(rb"torchrun|torch\.distributed\.(?:run|elastic|launch)|torch/distributed/(?:run|elastic)")),
 )
 
-_TEXT_ENOUGH_RATIO = 0.1
-"""Share of NUL and other control bytes from which a file is no text. Arbitrary: logs have none, or a torn page."""
+_ODD_RATIO = 0.1
+"""Share of control bytes and of bytes that are no UTF-8 from which a file is no text. Arbitrary: logs have few."""
 
 _CONTROLS = bytes(set(range(32)) - {7, 8, 9, 10, 11, 12, 13, 27})
 
@@ -51,8 +51,8 @@ def kind_of(head: bytes) -> Kind:
         return "trace"
     if start.startswith(b"[") and b'"thread_name"' in start:
         return "dump"
-    odd = len(head) - len(head.translate(None, _CONTROLS))
-    return "binary" if odd > _TEXT_ENOUGH_RATIO * len(head) else "log"
+    odd = len(head) - len(head.translate(None, _CONTROLS)) + head.decode("utf-8", "replace").count("\ufffd")
+    return "binary" if odd > _ODD_RATIO * len(head) else "log"
 
 
 def engine_of(*texts: bytes) -> EngineName:

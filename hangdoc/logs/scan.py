@@ -12,8 +12,8 @@ from hangdoc.logs.anchors import anchors_of
 from hangdoc.model.engine import Engine
 
 Lines: TypeAlias = Callable[[bytes, int, int, bool], Iterator[tuple[int, int]]]
-"""Given (data, begin, end, follow), yields (start, end) of the lines of data[begin:end] that may mean something; that part
-consists of whole lines. follow: a stack dump was open where it begins."""
+"""Given (data, begin, end, follow), yields (start, end) of the lines of data[begin:end] that may mean something; that
+part consists of whole lines. follow: a stack dump was open where it begins."""
 
 OTHER_ANCHORS = ("Process ", "Thread ", "sglang", "vllm", "vLLM", "LLM engine")
 """What stands in the first lines of dumps and in lists of versions."""
@@ -75,7 +75,7 @@ def lines_around(
     ends: list[int],
     begin: int,
     end: int,
-    follow: bool,  # noqa: FBT001 - see Lines
+    follow: bool,
 ) -> Iterator[tuple[int, int]]:
     """Yield each line that one of the matches ends in, once, and after the head of a dump its frames."""
     ends.sort()

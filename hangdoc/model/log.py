@@ -51,7 +51,8 @@ class LogTail(Struct, frozen=True, tag="log"):
 
     path: the file; writers: pids of the members that hold it open for writing; size_bytes and modified_wall_ns at
     the reading; first: this reading began at the start of the (available part of the) file;
-    lines: how many it had, or had when it became ready (0: not counted); last_stamp: the newest time that any line of it has, known or not;
+    lines: how many it had, or had when it became ready (0: not counted); last_stamp: the newest time that any line of
+    it has, known or not;
     until_known: somebody watched until the reading that nothing more came. Of a file by itself nobody knows: its
     server may have ended, and a copy is as old as its copying.
     """

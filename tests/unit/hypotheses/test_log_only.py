@@ -65,7 +65,7 @@ def test_verdict(text: str, verdict: str, grade: str, leader: str, tmp_path: Pat
     ("now", "verdict"), [("12:00:15", "slow-start"), ("12:30:00", "undetermined"), ("13:00:12", "hung")]
 )
 def test_silence_while_loading(now: str, verdict: str, tmp_path: Path) -> None:
-    """A step that is seconds old is a start; half an hour of silence is nothing yet; an hour is more than a load takes."""
+    """A step that is seconds old is a start; half an hour of silence is nothing; an hour is too much."""
     found = of(LOADING, tmp_path, now)
     assert found.verdict == verdict
     assert found.grade != "confirmed"
@@ -85,8 +85,8 @@ def test_an_idle_server_may_be_silent(tmp_path: Path) -> None:
 def test_who_failed_first(tmp_path: Path) -> None:
     """The rank that failed is named, not those who waited for it."""
     victim = (
-        f"[rank3]:[E421 04:13:43 ProcessGroupGloo.cpp:143] Rank 3 successfully reached monitoredBarrier, but received "
-        f"errors while waiting for send/recv from rank 1. Please check rank 1 logs for faulty rank.\n"
+        "[rank3]:[E421 04:13:43 ProcessGroupGloo.cpp:143] Rank 3 successfully reached monitoredBarrier, but received "
+        "errors while waiting for send/recv from rank 1. Please check rank 1 logs for faulty rank.\n"
     )
     found = of(LOADING + victim, tmp_path)
     assert found.verdict == "crashed"
