@@ -92,7 +92,7 @@ COMPLAINTS = (
         "ras-count",
         r"Rank (?P<rank>\d+) has launched up to operation (?P<operation>\d+) -- "
         r"GPU \d+ managed by process (?P<pid>\d+)",
-        "NCCL RAS: rank {rank} has launched up to operation {operation}",
+        "NCCL counts: rank {rank} has launched up to operation {operation}",
     ),
     complaint(
         "store-barrier",

@@ -60,7 +60,7 @@ LOG_LINES = (
         until="0.5.20",
     ),
     _line("rendezvous-begin", r"^Init parallel begin", "Init parallel begin", "rendezvous", since="0.5.21"),
-    _line("nccl-version", r"is using nccl==(?P<version>[\d.]+)", "is using nccl=={version}", "rendezvous"),
+    _line("nccl-version", r"is using nccl==(?P<version>[\d.]+)", "is using NCCL", "rendezvous"),
     _line("connecting", r"^Connecting to tcp://", "Connecting to a peer over zmq", "rendezvous"),
     _line("custom-all-reduce", r"Custom ?[Aa]llreduce (?:is disabled|failed)", "no custom all_reduce", "rendezvous"),
     _line(
@@ -183,7 +183,7 @@ LOG_LINES = (
         since="0.4.4",
     ),
     complaint(
-        "watchdog-soft", r"[Ww]atchdog timeout \(self\.watchdog_timeout=[\d.]+, self\.soft=True", "watchdog (soft)"
+        "watchdog-soft", r"[Ww]atchdog timeout \(self\.watchdog_timeout=[\d.]+, self\.soft=True", "soft watchdog"
     ),
     complaint("watchdog", r"[Ww]atchdog timeout(?: \(self\.watchdog_timeout=(?P<limit>\d+)|$)", "watchdog timeout"),
     complaint("no-answer", r"[Hh]ealth check failed", "health check failed"),

@@ -43,7 +43,7 @@ LOG_LINES = (
     _line("server-args", r"vLLM API server version", "vLLM API server version", "launch"),
     _line("server-args", r"^Initializing (?:a V1|an) LLM engine", "Initializing the LLM engine", "launch"),
     _line("rendezvous-begin", r"world_size=\d+ rank=\d+ local_rank=\d+ distributed_init", "world_size", "rendezvous"),
-    _line("nccl-version", r"is using nccl==(?P<version>[\d.]+)", "is using nccl=={version}", "rendezvous"),
+    _line("nccl-version", r"is using nccl==(?P<version>[\d.]+)", "is using NCCL", "rendezvous"),
     _line("custom-all-reduce", r"Custom ?[Aa]llreduce is disabled", "no custom all_reduce", "rendezvous"),
     _line("rendezvous-end", r"^rank \d+ in world size \d+ is assigned as", "ranks are assigned", "weight-load"),
     _line(

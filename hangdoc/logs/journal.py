@@ -25,7 +25,7 @@ FARTHEST_FRAME_BYTES = 1024
 """From one line of a dump to the next: lines between them may come from other ranks. Arbitrary."""
 
 _SETTING = re.compile(r"\b(?P<name>tp_size|pp_size|dp_size|nnodes|node_rank|port)'?[=:] ?(?P<value>\d{1,6})\b")
-_OTHERS = ("Process ", "Thread ", "|", "sglang", "vllm", "vLLM", "LLM engine")
+_OTHERS = ("Process ", "Thread ", "Current thread ", "|", "sglang", "vllm", "vLLM", "LLM engine")
 """What stands in the lines of dumps, of nvidia-smi's table, and of lists of versions."""
 
 LONGEST_VERSION_LINE = 300

@@ -1,10 +1,10 @@
-"""Parse what `py-spy dump` writes: JSON, and the text that people paste and watchdogs print."""
+"""Parse what `py-spy dump` writes, JSON and the text that people paste and watchdogs print, and faulthandler's dumps."""
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hangdoc.errors import HangdocError
@@ -69,6 +69,8 @@ _PROCESS = re.compile(r"^\s*Process (?P<pid>\d{1,10}): (?P<title>.*)$")
 _THREAD = re.compile(
     r"^\s*Thread (?P<tid>0x[0-9a-fA-F]{1,16}|\d{1,10}) \((?P<state>[a-z]+(?:\+gil)?)\)(?:: \"(?P<name>.*)\")?\s*$"
 )
+_FAULT_THREAD = re.compile(r"^\s*(?:Current thread|Thread) (?P<tid>0x[0-9a-fA-F]{1,16}) .*\(most recent call first\):$")
+_FAULT_FRAME = re.compile(r"^\s+File \"(?P<file>[^\"]{1,300})\", line (?P<line>\d{1,9}) in (?P<function>\S.{0,300})$")
 _FRAME = re.compile(r"^\s*(?P<function>\S.{0,300}?) \((?P<file>[^()]{1,300}?)(?::(?P<line>\d{1,9}))?\)\s*$")
 _LOCALS = re.compile(r"^\s+(?:Arguments|Locals):|^\s{8,}\w+: ")
 
@@ -95,9 +97,11 @@ class TextDumps:
             self._begin(DumpedProcess(int(match["pid"]), match["title"].strip(), rank))
         elif (match := _THREAD.match(line)) is not None:
             self._thread(match, rank)
+        elif (match := _FAULT_THREAD.match(line)) is not None:
+            self._fault_thread(int(match["tid"], 0), rank)
         elif self._open is None or self._frames is None:
             return self._open is not None and line.startswith("Python v")
-        elif (match := _FRAME.match(line)) is not None and len(self._frames) < _MOST_FRAMES:
+        elif (match := _FRAME.match(line) or _FAULT_FRAME.match(line)) and len(self._frames) < _MOST_FRAMES:
             self._frames.append(Frame(match["function"], match["file"], int(match["line"] or 0)))
             self._replace_last()
         elif line.strip() and not _LOCALS.match(line):
@@ -107,6 +111,9 @@ class TextDumps:
 
     def close(self) -> None:
         """End the dump that is open: what follows stands elsewhere in the log."""
+        threads = [] if self._open is None else self._open.threads
+        if threads and not any(thread.name for thread in threads):  # faulthandler's: it prints the main thread last
+            threads[-1] = replace(threads[-1], name=MAIN)
         self._open, self._frames = None, None
 
     def _begin(self, process: DumpedProcess) -> None:
@@ -127,9 +134,15 @@ class TextDumps:
         state = match["state"]
         self._open.threads.append(DumpedThread(tid, name, state.startswith("active"), "gil" in state, ()))
 
+    def _fault_thread(self, tid: int, rank: dict[str, int]) -> None:
+        if self._open is None:
+            self._begin(DumpedProcess(0, "", rank))
+        assert self._open is not None
+        if len(self._open.threads) < _MOST_THREADS:
+            self._frames = []
+            self._open.threads.append(DumpedThread(tid, "", False, False, ()))
+
     def _replace_last(self) -> None:
         assert self._open is not None
         assert self._frames is not None
-        last = self._open.threads[-1]
-        frames = tuple(self._frames)
-        self._open.threads[-1] = DumpedThread(last.tid, last.name, last.active, last.owns_gil, frames)
+        self._open.threads[-1] = replace(self._open.threads[-1], frames=tuple(self._frames))

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from hangdoc.logs.anchors import anchors_of
 from hangdoc.model.engine import Engine
@@ -15,7 +15,7 @@ Lines: TypeAlias = Callable[[bytes, int, int, bool], Iterator[tuple[int, int]]]
 """Given (data, begin, end, follow), yields (start, end) of the lines of data[begin:end] that may mean something; that
 part consists of whole lines. follow: a stack dump was open where it begins."""
 
-OTHER_ANCHORS = ("Process ", "Thread ", "sglang", "vllm", "vLLM", "LLM engine")
+OTHER_ANCHORS = ("Process ", "Thread ", "Current thread ", "sglang", "vllm", "vLLM", "LLM engine")
 """What stands in the first lines of dumps and in lists of versions."""
 
 _TABLE = rb"\n\|"
@@ -58,7 +58,7 @@ def _hyperscan(engine: Engine) -> Lines | None:
     except ImportError:
         return None
     expressions = expressions_of(engine)
-    database = hyperscan.Database()
+    database: Any = hyperscan.Database()  # its stubs know no memoryview
     database.compile(expressions=list(expressions), ids=list(range(len(expressions))), flags=[0] * len(expressions))
 
     def lines(data: bytes, begin: int, end: int, follow: bool) -> Iterator[tuple[int, int]]:
@@ -97,8 +97,8 @@ def lines_around(
                 at = row[1] + 1
 
 
-_HEAD = re.compile(rb"(?:Process|Thread) \d|Thread 0x")
-_FRAME_END = re.compile(rb"\)\s*$|^\s*$|Python v|Thread |^\s{8}")
+_HEAD = re.compile(rb"(?:Process|Thread) \d|(?:Thread|Current thread) 0x")
+_FRAME_END = re.compile(rb"\)\s*$|^\s*$|Python v|Thread |^\s{8}|, line \d+ in ")
 
 
 def _frames(data: bytes, begin: int, end: int) -> Iterator[tuple[int, int]]:

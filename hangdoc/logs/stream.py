@@ -83,6 +83,7 @@ class Stream:
         if self._rest:
             line, self._rest = self._rest + b"\n", b""
             self._take(line, 0, len(line), self.size_bytes + 1)
+        self.journal.dumps.close()
         tail = b"".join(data[begin:end] for data, begin, end in self._newest)[-TAIL_BYTES:]
         if not self.journal.is_over:
             found = events(tail, self._engine, self._tail_end - len(tail))

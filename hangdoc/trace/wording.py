@@ -30,6 +30,15 @@ _OF_BUFFERS = _words(
 _WORDS_OF_LINKS = _words("eventfd fifo flock inode locks nobody ofdlck peers posix unix zmq")
 """What the links probe says of a wait."""
 
+_WORDS_OF_LOGS = _words(
+    """
+    addresses api application assigned autotuned backend block bs capturing channels check cold compiling counts custom
+    enginecore enqueued initializing llm max_total_num_tokens ops peer registering server_args shared soft space starts
+    terminate torch.compile world_size
+    """
+)
+"""What stands in the engines' tables of log lines."""
+
 VOCABULARY = _OF_BUFFERS | _words(
     """
     a able aborted about above absent access accounted acquire acquired acquiring added address after again against
@@ -88,7 +97,7 @@ VOCABULARY = _OF_BUFFERS | _words(
     why wide window with within without word words work worker workers works world world-readable would wrapper
     write writer writes writing written wrong xid yama yet yields you your yours zero zombie
     """
-).union(_WORDS_OF_LINKS)
+).union(_WORDS_OF_LINKS, _WORDS_OF_LOGS)
 """The words of messages that this project and the kernel write. A name that is none of them cannot get through."""
 
 

@@ -1,7 +1,7 @@
 """Feeds odd bytes to everything that reads logs; coverage-guided with atheris where it is installed, else by mutation.
 
-Run as a file: `python tests/fuzz/logs.py --inputs 1000000`. Whatever raises anything but HangdocError is a fault; the input
-is printed and kept beside this file as crash-*.
+Run as a file: `python tests/fuzz/logs.py --inputs 1000000`. Whatever raises anything but HangdocError is a fault; its
+input is kept beside this file as crash-*.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ def mutated(dice: random.Random, known: list[bytes]) -> Iterator[bytes]:
                 case 3:
                     data[at:at] = data[at : at + dice.randrange(1, 30)] * dice.randrange(1, 4)
                 case _:
-                    data[at:at] = dice.choice((b"\r", b"\n", b"\x1b[31m", b"\xff", b"\0", b"9" * 30, b'{"log":"', b"| "))
+                    data[at:at] = dice.choice(
+                        (b"\r", b"\n", b"\x1b[31m", b"\xff", b"\0", b"9" * 30, b'{"log":"', b"| ")
+                    )
         yield bytes(data[:LONGEST_INPUT_BYTES])
 
 

@@ -40,7 +40,7 @@ def a_directory_of_empty_logs(path: Path) -> None:
         pytest.param(a_fifo, id="a FIFO"),
         pytest.param(a_directory_without_logs, id="a directory without logs"),
         pytest.param(a_directory_of_empty_logs, id="a directory of empty logs"),
-        pytest.param(lambda path: None, id="not there"),
+        pytest.param(lambda _: None, id="not there"),
         pytest.param(lambda path: path.symlink_to("/dev/zero"), id="a device"),
         pytest.param(lambda path: path.write_bytes(b"\x1f\x8b broken"), id="a broken archive"),
         pytest.param(lambda path: path.write_bytes(gzip.compress(b"")), id="an empty archive"),
@@ -121,8 +121,6 @@ def test_one_line_of_100_mb(tmp_path: Path) -> None:
     assert usage.ru_maxrss < 200 << 10
 
 
-
-
 def test_a_log_that_grows_and_one_that_shrinks(tmp_path: Path) -> None:
     """A log that is written or truncated while it is read ends, with a verdict on what was there."""
     log = tmp_path / "server.log"
@@ -146,9 +144,7 @@ def test_a_log_that_grows_and_one_that_shrinks(tmp_path: Path) -> None:
     assert "Traceback" not in ended.err
 
 
-@pytest.mark.parametrize(
-    ("data", "code"), [(b"", 2), (GOOD, 3), (bytes(range(256)) * 50, 2), (gzip.compress(GOOD), 3)]
-)
+@pytest.mark.parametrize(("data", "code"), [(b"", 2), (GOOD, 3), (bytes(range(256)) * 50, 2), (gzip.compress(GOOD), 3)])
 def test_standard_input(data: bytes, code: int) -> None:
     """Standard input is read like a file, packed as well."""
     done = subprocess.run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
 import pytest
@@ -10,7 +11,10 @@ from hypothesis import strategies as st
 
 from hangdoc import discovery
 from hangdoc.engines.sglang import ENGINE
+from hangdoc.logs.anchors import may_be_known
 from hangdoc.logs.lines import events, read_line
+from hangdoc.trace.tokens import Tokens
+from hangdoc.trace.wording import sentence
 
 
 @pytest.mark.parametrize(
@@ -147,3 +151,21 @@ def test_numbers_of_a_bar() -> None:
     )
     assert event is not None
     assert event.numbers == {"percent": 98, "done": 159, "total": 163, "elapsed_s": 1908, "left_s": 40}
+
+
+@pytest.mark.parametrize("name", ["sglang", "vllm", "torchrun", "generic"])
+def test_texts_survive_redaction(name: str) -> None:
+    """What a table says of a line stays readable in a recording."""
+    for line in discovery.engine(name).log_lines:
+        text = re.sub(r"\{\w+\}", "7", line.text)
+        assert sentence(Tokens(), text) == text
+
+
+@pytest.mark.parametrize("name", ["sglang", "vllm", "torchrun", "generic"])
+@given(data=st.data())
+def test_anchors(name: str, data: st.DataObject) -> None:
+    """Whatever a pattern of a table finds contains one of the plain texts that are looked for first."""
+    engine = discovery.engine(name)
+    pattern = data.draw(st.sampled_from([line.pattern for line in engine.log_lines]))
+    line = data.draw(st.from_regex(pattern))
+    assert may_be_known(line, engine)

@@ -136,6 +136,22 @@ Thread 400 (idle): "watchdog"
         assert gpu.processes.value[0].pid == 1943  # type: ignore[union-attr]
 
 
+def test_a_dump_of_faulthandler() -> None:
+    """What faulthandler prints on a fatal error or a time-out is a dump, too; its last thread is the main one."""
+    data = b"""Timeout (0:02:00)!
+Thread 0x00007f0000000001 (most recent call first):
+  File "lib/python3.11/threading.py", line 324 in wait
+Current thread 0x00007f0000000002 (most recent call first):
+  File "torch/utils/file_baton.py", line 50 in wait
+  File "torch/utils/cpp_extension.py", line 2156 in _jit_compile
+
+done
+"""
+    for fast in (False, True):
+        (process,) = read(data, 13, fast=fast)[1].journal.dumps.processes
+        assert [(thread.name, len(thread.frames)) for thread in process.threads] == [("", 1), ("MainThread", 2)]
+
+
 @pytest.mark.parametrize("name", ["sglang", "vllm", "torchrun", "generic"])
 def test_patterns_suit_the_multi_pattern_engine(name: str) -> None:
     """It gets plain texts only, each of three characters or more: these it finds faster than anything else."""
