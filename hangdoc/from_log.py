@@ -25,11 +25,13 @@ def log_report(seen: Features) -> LogReport | None:
         path=log.path,
         lines=log.lines,
         size_bytes=log.size_bytes,
-        last_at=log.last_stamp,
+        last_at=log.last_stamp or max((event.stamp for event in (*log.milestones, *log.endless)), default=""),
         steps=tuple(_step(start, one) for one in start.reached),
-        next=_next(start),
+        next=None if start.next is None else start.next.name,
+        next_text=None if start.next is None else start.texts[start.next.name],
         absent=tuple(dict(rank) for rank in start.absent),
         silent_s=log.silent_s if log.until_known else None,
+        changed_s=log.silent_s if log.has_file_time else None,
         bar=None if bar is None else f"{bar.text}: {bar.done:.0f} of {bar.total:.0f}, {bar.step_s:.1f} s each",
         left_s=_value(bar.left_s) if bar is not None else None,
         failures=_told([event for event in log.crashes if event.kind == "crash"]),
@@ -46,10 +48,6 @@ def _step(start: Start, one: Reached) -> LogStep:
 
 def _value(reading: Reading[float]) -> float | None:
     return reading.value if isinstance(reading, Known) else None
-
-
-def _next(start: Start) -> str | None:
-    return None if start.next is None else start.next.name
 
 
 def _told(events: list[LogEvent]) -> tuple[str, ...]:
@@ -73,7 +71,7 @@ def compared(seen: Features, log: LogState, start: Start) -> tuple[str, ...]:
     said = [f"line {log.lines} of {lines[0]}" + (f" to {lines[-1]}" if lines[-1] != lines[0] else "")]
     if (times := seen.baseline.reached_at_s(start.next.name)) is not None:
         said.append(
-            f"good launches say {start.next.name} {_minutes(times[0])} to {_minutes(times[1])} after their start"
+            f"good launches say {start.texts[start.next.name]} {_minutes(times[0])} to {_minutes(times[1])} after their start"
         )
     if log.until_known:
         said.append(f"this one has been silent for {_minutes(log.silent_s)} since {start.last.first.text}")
@@ -114,11 +112,15 @@ def undetermined_log(seen: Features) -> str:
     until = "" if seen.log.value.until_known else ", and not until when it stayed like this"
     if last is None:
         return f"This log alone does not tell whether the launch moves{until}."
-    following = seen.start.value.next if isinstance(seen.start, Known) else None
-    after = f"; {following.name} has not come" if following is not None else ""
+    start = seen.start.value if isinstance(seen.start, Known) else None
+    after = f"; {start.texts[start.next.name]} has not come" if start is not None and start.next is not None else ""
     return (
         f"The log ends after {last.first.text}{after}: a log alone does not tell whether that is slow or hung{until}."
     )
+
+
+def _has_ended(seen: Features) -> bool:
+    return isinstance(seen.log, Known) and any(event.kind == "crash" for event in seen.log.value.crashes)
 
 
 def deciding_steps(seen: Features, leader: Hypothesis | None) -> tuple[NextStep, ...]:
@@ -130,6 +132,15 @@ def deciding_steps(seen: Features, leader: Hypothesis | None) -> tuple[NextStep,
         target, pid = f"{pids[0]}", f"{pids[0]}"
     else:
         target, pid = (f"--port {settings['port']}" if "port" in settings else "PID"), "PID"
+    if leader is not None and _has_ended(seen):
+        return (
+            NextStep(playbook=playbook, action=leader.action),
+            NextStep(
+                playbook=playbook,
+                action="Start it again and let hangdoc watch --until hang look beside it: it takes CPU, GPU power and "
+                "the stacks of all ranks seconds after the standstill, before anything is ended.",
+            ),
+        )
     first = "" if leader is None else f"{leader.action} "
     return (
         NextStep(

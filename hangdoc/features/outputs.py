@@ -25,7 +25,7 @@ class LogState:
     that were written within the window and say something new; grown_bytes: growth of the file in the window;
     silent_s: since its last write, at the end of the window; until_known: somebody watched until then;
     complaints: all lines by which somebody complains of a wait; endless: the newest batch and progress lines;
-    lines, last_stamp: of the whole file.
+    lines, size_bytes, last_stamp: of the whole file; has_file_time: the file's own time of change is known.
     """
 
     milestones: tuple[LogEvent, ...]
@@ -40,6 +40,7 @@ class LogState:
     size_bytes: int = 0
     last_stamp: str = ""
     until_known: bool = True
+    has_file_time: bool = True
 
     def reached(self, name: str) -> bool:
         """Tell whether a milestone stands in the log."""
@@ -78,6 +79,7 @@ def log_state(index: Index, window: Window, end_wall_ns: int) -> Reading[LogStat
             size_bytes=last.size_bytes,
             last_stamp=last.last_stamp,
             until_known=last.until_known,
+            has_file_time=last.modified_wall_ns > 0,
         )
     )
 

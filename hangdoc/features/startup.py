@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hangdoc.features.clock import seconds_between
@@ -31,14 +31,16 @@ class Start:
     """The steps of a start that a log has, in their order.
 
     expected: the steps still to come; ranks: everybody who printed a step that each rank prints; absent: the ranks of
-    them that have not said the last such step; dated: its times have a date.
+    them that have not said the last such step; dated: its times have a date; texts: what the newest version prints for
+    a step, by the step's name.
     """
 
     reached: tuple[Reached, ...]
     expected: tuple[Step, ...]
     ranks: frozenset[Rank]
     absent: tuple[Rank, ...]
-    dated: bool = True
+    dated: bool
+    texts: Mapping[str, str]
 
     @property
     def last(self) -> Reached | None:
@@ -47,7 +49,9 @@ class Start:
 
     @property
     def next(self) -> Step | None:
-        """The first step that is missing and that every good start of this version says."""
+        """The first step that is missing of those that every good start of this version says; None without any step."""
+        if not self.reached:
+            return None
         return next((step for step in self.expected if not step.optional and (self.dated or not step.dated)), None)
 
     def took(self, step: Reached) -> Reading[float]:
@@ -68,7 +72,8 @@ def start_of(milestones: Sequence[LogEvent], engine: Engine) -> Start:
     after = next((at for at, step in reversed(list(enumerate(engine.steps))) if step.name in names), -1)
     ranks = frozenset(rank for one in found if one.step.every_rank for rank in one.by)
     dated = not any(0 < len(event.stamp) < len("01-02 03:04:05") for event in milestones)
-    return Start(tuple(found), engine.steps[after + 1 :], ranks, _absent(found, ranks), dated)
+    texts = {line.name: line.text for line in engine.log_lines}
+    return Start(tuple(found), engine.steps[after + 1 :], ranks, _absent(found, ranks), dated, texts)
 
 
 def _absent(found: Sequence[Reached], ranks: frozenset[Rank]) -> tuple[Rank, ...]:

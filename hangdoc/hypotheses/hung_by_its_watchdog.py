@@ -68,8 +68,18 @@ def _culprits(case: Case) -> tuple[Culprit, ...]:
         counted = [event for event in log.value.complaints if event.name == name and count in event.numbers]
         if len({event.numbers[count] for event in counted}) > 1:
             return logs.culprit_of(case.features, _least(counted, count))
+    absent = _absent_one(case.features.movers)
+    if absent is not None:
+        return (signs.culprit(absent, f"stays out of the collective that the others wait in: {_place(absent)}"),)
     odd = _odd_one(case.features.movers)
     return () if odd is None else (signs.culprit(odd, f"stands elsewhere than the others: {_place(odd)}"),)
+
+
+def _absent_one(movers: tuple[Member, ...]) -> Member | None:
+    """Return the one rank that is outside a collective while all others, at least one, are in one."""
+    seen = [(member, member.main.value) for member in movers if isinstance(member.main, Known)]
+    outside = [member for member, main in seen if not main.last.meaning.does("collective")]
+    return outside[0] if len(outside) == 1 and len(seen) > 1 else None
 
 
 def _least(counted: list[LogEvent], count: str) -> LogEvent:

@@ -32,7 +32,7 @@ LONGEST_VERSION_LINE = 300
 """Characters of a line in which a version is looked for. Arbitrary."""
 
 _VERSION = re.compile(
-    r"^(?:sglang|vllm|torch|vLLM Version|sglang version)\s*(?:==|:|=)\s*v?(?P<pip>\d+\.\d+[\w.+-]{0,20})|"
+    r"(?:^(?:sglang|vllm|vLLM Version|sglang version)\s*[:=]|\b(?:sglang|vllm)==)\s*v?(?P<pip>\d+\.\d+[\w.+-]{0,20})|"
     r"vLLM API server version v?(?P<api>\d+\.\d+[\w.+-]{0,20})|LLM engine \(v(?P<engine>\d+\.\d+[\w.+-]{0,20})\)",
     re.IGNORECASE,
 )

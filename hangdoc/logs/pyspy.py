@@ -1,4 +1,4 @@
-"""Parse what `py-spy dump` writes, JSON and the text that people paste and watchdogs print, and faulthandler's dumps."""
+"""Parse what `py-spy dump` writes, JSON and the text that people paste and watchdogs print, and faulthandler's."""
 
 from __future__ import annotations
 

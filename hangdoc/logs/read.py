@@ -185,12 +185,18 @@ def _trace(found: _Found, engine: Engine, wishes: Wishes) -> Trace:
             engine=engine,
             log=log,
             ended_wall_ns=ended_wall_ns,
-            dumps=(*found.dumps, *(one for journal in journals for one in journal.dumps.processes)),
+            dumps=_newest([*found.dumps, *(one for journal in journals for one in journal.dumps.processes)]),
             gpus=tables[-1] if tables else None,
             settings=next((journal.settings for journal in journals if journal.settings), {}),
             version=next((journal.version for journal in journals if journal.version), ""),
         )
     )
+
+
+def _newest(dumps: list[DumpedProcess]) -> list[DumpedProcess]:
+    """Return the last dump of each process, and all of those that name none."""
+    last = {one.pid: number for number, one in enumerate(dumps) if one.pid > 0}
+    return [one for number, one in enumerate(dumps) if last.get(one.pid, number) == number]
 
 
 def _merged(found: _Found, wishes: Wishes) -> tuple[LogTail | None, int]:
@@ -206,7 +212,7 @@ def _merged(found: _Found, wishes: Wishes) -> tuple[LogTail | None, int]:
         path=path,
         writers=(),
         size_bytes=sum(text.size_bytes for text in texts),
-        modified_wall_ns=end.wall_ns - end.silent_ns,
+        modified_wall_ns=end.wall_ns - end.silent_ns if end.known or any(one.modified_wall_ns for one in files) else 0,
         events=_in_order([text.events for text in texts]),
         first=True,
         lines=sum(text.lines for text in texts),

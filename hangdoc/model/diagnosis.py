@@ -143,8 +143,9 @@ class LogStep(Struct, frozen=True, kw_only=True):
 class LogReport(Struct, frozen=True, kw_only=True):
     """What the launch's log says by itself.
 
-    next: the first step that is missing of those that every good start says; absent: ranks that have not said the
-    last step, which others have; silent_s: since its last line, null where nothing tells until when; bar: the progress
+    next: the first step that is missing of those that every good start says, next_text: its wording; absent: ranks that have not said the
+    last step, which others have; silent_s: since its last line, null where nothing tells until when; changed_s: since
+    the file was last changed, which for a copy is its copying; bar: the progress
     bar that it ends with, left_s: the time that this bar still takes at its pace; failures, complaints: in their order;
     baseline: how it differs from good starts.
     """
@@ -155,8 +156,10 @@ class LogReport(Struct, frozen=True, kw_only=True):
     last_at: str
     steps: tuple[LogStep, ...]
     next: str | None
+    next_text: str | None
     absent: tuple[dict[str, int], ...]
     silent_s: float | None
+    changed_s: float | None
     bar: str | None
     left_s: float | None
     failures: tuple[str, ...]

@@ -29,8 +29,8 @@ def _rows(log: LogReport) -> Iterator[RenderableType]:
     if log.bar is not None:
         left = "" if log.left_s is None else f", {duration(log.left_s)} left at that pace"
         yield bullet("+", f"{log.bar}{left}")
-    if log.next is not None:
-        yield bullet("?", f"not reached: {log.next}", "yellow")
+    if log.next_text is not None:
+        yield bullet("?", f"not reached: {log.next_text}", "yellow")
     if log.absent:
         ranks = ", ".join(" ".join(f"{axis.upper()}{number}" for axis, number in one.items()) for one in log.absent)
         yield bullet("?", f"ranks that have not said the last step: {ranks}", "yellow")
@@ -41,7 +41,9 @@ def _rows(log: LogReport) -> Iterator[RenderableType]:
 
 def _end(log: LogReport) -> str:
     last = f", last line at {log.last_at}" if log.last_at else ""
-    return last + ("" if log.silent_s is None else f", silent for {duration(log.silent_s)}")
+    if log.silent_s is not None:
+        return f"{last}, silent for {duration(log.silent_s)}"
+    return last + ("" if log.changed_s is None else f"; the file was changed {duration(log.changed_s)} ago")
 
 
 def _step(step: LogStep) -> str:

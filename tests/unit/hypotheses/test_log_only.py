@@ -116,6 +116,23 @@ def test_counts_of_collectives(tmp_path: Path) -> None:
     assert [one.rank for one in found.culprits] == [{"tp": 1}]
 
 
+def test_who_stays_out(tmp_path: Path) -> None:
+    """Where the watchdog dumped the stacks of all ranks, the one outside the collective is who has to move."""
+    dumps = """Process 1944: sglang::scheduler_TP1
+Thread 1944 (idle): "MainThread"
+    wait (threading.py:324)
+    event_loop_normal (managers/scheduler.py:800)
+Process 1943: sglang::scheduler_TP0
+Thread 1943 (active): "MainThread"
+    all_reduce (torch/distributed/distributed_c10d.py:3075)
+    event_loop_normal (managers/scheduler.py:800)
+"""
+    found = of("sglang==0.5.8\n" + READY + BATCH + WATCHDOG + dumps + SIGQUIT, tmp_path)
+    assert (found.verdict, found.target.engine_version) == ("hung", "0.5.8")
+    assert [(one.pid, one.rank) for one in found.culprits] == [(1944, {"tp": 1})]
+    assert "watch --until hang" in found.next_steps[1].action
+
+
 def test_the_three_readings(tmp_path: Path) -> None:
     """Where a log does not suffice, the next steps are the readings that would, with their commands."""
     steps = [step.action for step in of(LOADING, tmp_path).next_steps]

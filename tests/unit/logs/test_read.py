@@ -11,14 +11,16 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from jsonschema import Draft202012Validator
 
-from hangdoc.diagnosis import diagnose
+from hangdoc.diagnosis import diagnose, hypotheses
 from hangdoc.logs.moment import ending, moment
 from hangdoc.logs.read import Wishes, read
 from hangdoc.logs.rotation import rank_in_name, together
 from hangdoc.logs.sources import Source
 from hangdoc.model.diagnosis import Diagnosis
 from hangdoc.model.reading import Missing
+from hangdoc.report.document import document
 
 ROOT = Path(__file__).resolve().parents[3]
 LAUNCHES = ROOT / "tests" / "corpus" / "launches"
@@ -204,3 +206,15 @@ def test_what_a_log_cannot_give_is_missing() -> None:
         reading = readings[probe]
         assert isinstance(reading, Missing)
         assert reading.reason == "not-in-input"
+
+
+@pytest.mark.parametrize("log", sorted(LAUNCHES.glob("*.log")), ids=lambda log: log.stem)
+def test_the_document(log: Path) -> None:
+    """The document of a log is valid by the committed schema, and every null in it is accounted for."""
+    schema = json.loads((ROOT / "docs" / "schema.json").read_text())
+    found = document(diagnosed(log))
+    Draft202012Validator(schema).validate(found)
+    lacks = {lack["probe"] for lack in found["missing"]}
+    assert {"launch", "cpu", "gpu", "log"} <= lacks
+    assert found["gpus"] is None
+    assert sorted(one["id"] for one in found["hypotheses"]) == [one.id for one in hypotheses()]
