@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hangdoc.criteria import Hypothesis
 from hangdoc.features.baseline import TYPICAL_S
+from hangdoc.features.clock import seconds_between
 from hangdoc.features.features import Features
 from hangdoc.features.outputs import LogState
 from hangdoc.features.startup import Reached, Start, bar_at_end
@@ -25,7 +26,7 @@ def log_report(seen: Features) -> LogReport | None:
         path=log.path,
         lines=log.lines,
         size_bytes=log.size_bytes,
-        last_at=log.last_stamp or max((event.stamp for event in (*log.milestones, *log.endless)), default=""),
+        last_at=log.last_stamp or _newest(log),
         steps=tuple(_step(start, one) for one in start.reached),
         next=None if start.next is None else start.next.name,
         next_text=None if start.next is None else start.texts[start.next.name],
@@ -42,12 +43,22 @@ def log_report(seen: Features) -> LogReport | None:
 
 def _step(start: Start, one: Reached) -> LogStep:
     return LogStep(
-        name=one.step.name, text=one.first.text, at=one.first.stamp, ranks=len(one.by), took_s=_value(start.took(one))
+        name=one.step.name,
+        text=one.first.text,
+        at=one.first.stamp,
+        ranks=len(one.by),
+        took_s=_value(start.took(one)),
+        last_rank=one.last.rank,
+        spread_s=_value(seconds_between(one.first.stamp, one.last.stamp)),
     )
 
 
 def _value(reading: Reading[float]) -> float | None:
     return reading.value if isinstance(reading, Known) else None
+
+
+def _newest(log: LogState) -> str:
+    return max((event.stamp for event in (*log.milestones, *log.endless)), default="")
 
 
 def _told(events: list[LogEvent]) -> tuple[str, ...]:
@@ -70,9 +81,8 @@ def compared(seen: Features, log: LogState, start: Start) -> tuple[str, ...]:
     lines = sorted(one.lines for one in seen.baseline.starts)
     said = [f"line {log.lines} of {lines[0]}" + (f" to {lines[-1]}" if lines[-1] != lines[0] else "")]
     if (times := seen.baseline.reached_at_s(start.next.name)) is not None:
-        said.append(
-            f"good launches say {start.texts[start.next.name]} {_minutes(times[0])} to {_minutes(times[1])} after their start"
-        )
+        when = f"{_minutes(times[0])} to {_minutes(times[1])}"
+        said.append(f"good launches say {start.texts[start.next.name]} {when} after their start")
     if log.until_known:
         said.append(f"this one has been silent for {_minutes(log.silent_s)} since {start.last.first.text}")
     if most is not None:

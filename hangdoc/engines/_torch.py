@@ -27,7 +27,7 @@ FAILURES = (
     failure("out-of-memory", r"OutOfMemoryError|CUDA out of memory", "out of GPU memory"),
     failure("cuda-error", r"CUDA error: (?!out of memory)", "CUDA error"),
     failure("fatal-python", r"Fatal Python error: (?P<what>\w+)", "Fatal Python error: {what}"),
-    failure("port-taken", r"EADDRINUSE|[Aa]ddress already in use", "address in use"),
+    failure("port-taken", r"EADDRINUSE|Address already in use", "address in use"),
     failure("port-taken", r"port at \d+ is not available in \d+ seconds", "address in use"),
     failure("gloo-mesh", r"Gloo connectFullMesh failed", "Gloo connectFullMesh failed", "rendezvous"),
     failure("terminate", r"terminate called after throwing|terminate called without an active", "terminate called"),
@@ -61,7 +61,9 @@ FAILURES = (
         "the barrier timed out: rank {rank} never came",
         victim=True,
     ),
-    failure("peer-closed", r"Connection closed by peer|Connection reset by peer", "a peer is gone", victim=True),
+    failure(
+        "peer-closed", r"(?i:gloo|c10d|nccl|store).*Connection (?:closed|reset) by peer", "a peer is gone", victim=True
+    ),
     failure(
         "taken-down",
         r"taking the entire process down|Some NCCL operations have failed or timed out",
@@ -143,20 +145,19 @@ PROGRESS = (
     ),
 )
 
-NCCL = (
+# Written by C and C++ into buffers of their own, so that they may come late: they open no phase.
+LIBRARIES = (
     LogLine(
         "gloo-connected",
         "milestone",
         re.compile(r"\[Gloo\] Rank \d+ is connected to \d+ peer ranks"),
         "Gloo has connected its ranks",
-        "rendezvous",
     ),
     LogLine(
-        "nccl-version",
+        "nccl-begins",
         "milestone",
         re.compile(r"\bNCCL version (?P<version>\d[\d.]*)|RCCL version : (?P<rccl>\d[\d.]*)"),
         "NCCL version",
-        "rendezvous",
     ),
     LogLine(
         "nccl-channels",
@@ -166,5 +167,5 @@ NCCL = (
     ),
 )
 
-LINES = (*FAILURES, *COMPLAINTS, *PROGRESS, *NCCL)
+LINES = (*FAILURES, *COMPLAINTS, *PROGRESS, *LIBRARIES)
 """Tried after an engine's own lines."""

@@ -96,7 +96,7 @@ def log_phase(log: LogState, engine: Engine) -> Phase:
     lines = sorted((*log.milestones, *log.crashes, *log.complaints, *log.endless), key=lambda event: event.offset)
     told = [event for event in lines if _opens(event) or event.kind == "batch" or event.name == "watchdog"]
     if not told:
-        return "rendezvous" if log.reached("nccl-channels") else "unknown"
+        return "rendezvous" if any(log.reached(name) for name in _CONNECTING) else "unknown"
     newest = told[-1]
     if log.reached("ready") and (newest.name == "generate-done" or newest.numbers.get("running") == 0):
         return "ready"
@@ -110,6 +110,10 @@ def log_phase(log: LogState, engine: Engine) -> Phase:
 
 def _opens(event: LogEvent) -> bool:
     return event.phase != "unknown"
+
+
+_CONNECTING = ("gloo-connected", "nccl-begins", "nccl-channels")
+"""Lines of libraries that are written late, and in other phases too: they tell only where nothing else does."""
 
 
 def _least(told: Sequence[LogEvent], engine: Engine) -> Phase | None:

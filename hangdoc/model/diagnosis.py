@@ -131,22 +131,28 @@ class ProcessState(Struct, frozen=True, kw_only=True):
 
 
 class LogStep(Struct, frozen=True, kw_only=True):
-    """A step of the start that the log has. at: on the log's own clock; took_s: until the next step in it."""
+    """A step of the start that the log has.
+
+    at: of the first rank that said it, on the log's own clock; took_s: until the next step; ranks: how many said it;
+    last_rank, spread_s: who said it last, and how long after the first one.
+    """
 
     name: str
     text: str
     at: str
     ranks: int
     took_s: float | None
+    last_rank: dict[str, int]
+    spread_s: float | None
 
 
 class LogReport(Struct, frozen=True, kw_only=True):
     """What the launch's log says by itself.
 
-    next: the first step that is missing of those that every good start says, next_text: its wording; absent: ranks that have not said the
-    last step, which others have; silent_s: since its last line, null where nothing tells until when; changed_s: since
-    the file was last changed, which for a copy is its copying; bar: the progress
-    bar that it ends with, left_s: the time that this bar still takes at its pace; failures, complaints: in their order;
+    next: the first step that is missing of those that every good start says, next_text: its wording; absent: ranks
+    that have not said the last step, which others have; silent_s: since its last line, null where nothing tells until
+    when; changed_s: since the file was last changed, which for a copy is its copying; bar: the progress bar that it
+    ends with, left_s: the time that this bar still takes at its pace; failures, complaints: in their order;
     baseline: how it differs from good starts.
     """
 

@@ -48,6 +48,14 @@ def _end(log: LogReport) -> str:
 
 def _step(step: LogStep) -> str:
     at = f"{step.at}  " if step.at else ""
-    ranks = f" ({step.ranks} ranks)" if step.ranks > 1 else ""
     took = "" if step.took_s is None or step.took_s < 1 else f", {duration(step.took_s)} to the next"
-    return f"{at}{step.text}{ranks}{took}"
+    return f"{at}{step.text}{_ranks(step)}{took}"
+
+
+def _ranks(step: LogStep) -> str:
+    if step.ranks < 2:
+        return ""
+    if step.spread_s is None or step.spread_s < 1:
+        return f" ({step.ranks} ranks)"
+    last = " ".join(f"{axis.upper()}{number}" for axis, number in step.last_rank.items())
+    return f" ({step.ranks} ranks, {last} {duration(step.spread_s)} after the first)"

@@ -122,6 +122,19 @@ def test_one_log_for_each_rank(tmp_path: Path) -> None:
     assert ranks == [(("tp", 0),), (("tp", 1),)]
 
 
+def test_how_far_ranks_are_apart(tmp_path: Path) -> None:
+    """Of each step is known which rank said it last, and how long after the first one."""
+    log = tmp_path / "server.log"
+    log.write_bytes(
+        b"[2026-11-29 12:00:00 TP1] Load weight end. x\n[2026-11-29 12:00:40 TP0] Load weight end. x\n"
+        b"[2026-11-29 12:00:50 TP0] Memory pool end. x\n"
+    )
+    found = diagnosed(log)
+    assert found.log is not None
+    step = found.log.steps[0]
+    assert (step.ranks, step.last_rank, step.spread_s, step.took_s) == (2, {"tp": 0}, 40.0, 50.0)
+
+
 def test_processes_without_a_pid() -> None:
     """Who is known by rank only has no pid in the document, and every reading of it is not in the input."""
     found = diagnosed(LAUNCHES / "healthy-tp2.log")
@@ -218,3 +231,18 @@ def test_the_document(log: Path) -> None:
     assert {"launch", "cpu", "gpu", "log"} <= lacks
     assert found["gpus"] is None
     assert sorted(one["id"] for one in found["hypotheses"]) == [one.id for one in hypotheses()]
+
+
+def test_the_end_is_answered_for_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a long file the end is diagnosed before the rest is read."""
+    monkeypatch.setattr("hangdoc.logs.read.LONG_BYTES", 10_000)
+    monkeypatch.setattr("hangdoc.logs.read.FIRST_LOOK_BYTES", 2_000)
+    log = tmp_path / "server.log"
+    watchdog = b"[2026-11-29 20:00:00 TP1] Scheduler watchdog timeout (self.watchdog_timeout=300, self.soft=False)\n"
+    log.write_bytes(LOG * 20 + watchdog)
+    first: list[Diagnosis] = []
+    whole = read([log], Wishes(first_answer=lambda trace: first.append(diagnose(trace, "log"))))
+    assert [one.verdict for one in first] == ["hung"]
+    assert first[0].log is not None
+    assert first[0].log.size_bytes < 2_000 < log.stat().st_size // 20
+    assert diagnose(whole, "log").verdict == "hung"
