@@ -81,7 +81,7 @@ def compared(seen: Features, log: LogState, start: Start) -> tuple[str, ...]:
     lines = sorted(one.lines for one in seen.baseline.starts)
     said = [f"line {log.lines} of {lines[0]}" + (f" to {lines[-1]}" if lines[-1] != lines[0] else "")]
     if (times := seen.baseline.reached_at_s(start.next.name)) is not None:
-        when = f"{_minutes(times[0])} to {_minutes(times[1])}"
+        when = " to ".join(dict.fromkeys(_minutes(one) for one in times))
         said.append(f"good launches say {start.texts[start.next.name]} {when} after their start")
     if log.until_known:
         said.append(f"this one has been silent for {_minutes(log.silent_s)} since {start.last.first.text}")

@@ -8,6 +8,7 @@ from hangdoc.features.phases import STARTING
 from hangdoc.features.startup import bar_at_end
 from hangdoc.hypotheses import _log_signs as logs
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Known, Missing
 
 LONGER_BY, LONGER_S = 3.0, 120.0
@@ -70,6 +71,17 @@ def _something_failed(case: Case) -> Outcome:
     return Present(f"its log says: {found[0].text}") if found else Absent("the log names no failure")
 
 
+def _culprits(case: Case) -> tuple[Culprit, ...]:
+    """Return the ranks that have not said the last step, where others have: these wait for them."""
+    start = case.features.start
+    if isinstance(start, Missing) or start.value.last is None:
+        return ()
+    absent = {rank for rank in start.value.absent if rank}
+    said = start.value.last.first.text
+    behind = [member for member in case.features.movers if tuple(sorted(member.process.rank.items())) in absent]
+    return tuple(signs.culprit(member, f"has not said {said}, which others have") for member in behind)
+
+
 def _headline(case: Case) -> str:
     log = case.features.log
     silent = "" if isinstance(log, Missing) else f" for {log.value.silent_s:,.0f} s"
@@ -85,6 +97,7 @@ HYPOTHESIS = Hypothesis(
     contrary=(logs.still_lives,),
     excluding=(_bar_takes_longer, _something_failed, logs.in_order),
     headline=_headline,
+    culprits=_culprits,
     action="Silence says that something may be wrong, not what.",
     playbook="hung-in-silence",
 )

@@ -91,6 +91,7 @@ def test_a_hung_launch_with_a_baseline(log: Path, tmp_path: Path) -> None:
     assert (found.verdict, found.grade) == ("hung", "likely")
     assert found.log is not None
     assert any("silent for 5.0 min" in line for line in found.log.baseline)
+    assert [one.rank for one in found.culprits] == ([{"tp": 1}] if log.stem == "absent-barrier" else [])
     assert found.next_steps[0].action.startswith("Silence says that something may be wrong")
     assert "hangdoc watch --port" in found.next_steps[0].action
 
