@@ -274,8 +274,8 @@ ENGINE = Engine(
     options=OPTIONS,
     log_prefix=re.compile(
         r"\[(?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d"
-        r"(?: DP(?P<dp>\d+))?(?: PP(?P<pp>\d+))?(?: ATTN_CP\d+)?(?: MOE_DP\d+)?(?: TP(?P<tp>\d+))?"
-        r"(?: EP(?P<ep>\d+))?(?: PP\d+)?\] "
+        r"(?: DP(?P<dp>\d{1,6}))?(?: PP(?P<pp>\d{1,6}))?(?: ATTN_CP\d{1,6})?(?: MOE_DP\d{1,6})?(?: TP(?P<tp>\d{1,6}))?"
+        r"(?: EP(?P<ep>\d{1,6}))?(?: PP\d{1,6})?\] "
     ),
     log_lines=LOG_LINES,
     steps=STEPS,

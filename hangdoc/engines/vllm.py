@@ -41,7 +41,7 @@ def _line(name: str, pattern: str, text: str, phase: Phase = "unknown", kind: Lo
 # Wordings of both engine generations; the log's own prefix (level, time, module and line) is off when these are tried.
 LOG_LINES = (
     _line("server-args", r"vLLM API server version", "vLLM API server version", "launch"),
-    _line("server-args", r"^Initializing (?:a V1|an) LLM engine", "Initializing the LLM engine", "launch"),
+    _line("engine-config", r"^Initializing (?:a V1|an) LLM engine", "Initializing the LLM engine", "launch"),
     _line("rendezvous-begin", r"world_size=\d+ rank=\d+ local_rank=\d+ distributed_init", "world_size", "rendezvous"),
     _line("nccl-version", r"is using nccl==(?P<version>[\d.]+)", "is using NCCL", "rendezvous"),
     _line("custom-all-reduce", r"Custom ?[Aa]llreduce is disabled", "no custom all_reduce", "rendezvous"),

@@ -77,10 +77,17 @@ def member_of(features: Features, event: LogEvent) -> Member | None:
     if by_pid:
         return by_pid[0]
     if "rank" in numbers:
-        return next((one for one in members if set(one.process.rank.values()) == {int(numbers["rank"])}), None)
+        found = [one for one in members if _bare_rank(one) == int(numbers["rank"])]
+        return found[0] if len(found) == 1 else None  # with several groups a bare number names nobody
     if event.rank and not event.victim:
         return next((one for one in members if one.process.rank == event.rank), None)
     return None
+
+
+def _bare_rank(member: Member) -> int | None:
+    """Return what a line means that speaks of "rank 3": the tensor-parallel one, else the only axis."""
+    rank = member.process.rank
+    return rank.get("tp", next(iter(rank.values())) if len(rank) == 1 else None)
 
 
 def culprit_of(features: Features, event: LogEvent) -> tuple[Culprit, ...]:

@@ -113,6 +113,7 @@ class Journal:
             self.launches += 1
         if not self.is_over:
             self._clear()
+            self.version = _version_in(text) or self.version
             self.settings = {match["name"]: match["value"] for match in _SETTING.finditer(text)}
 
     def _other(self, text: str, offset: int) -> None:
@@ -124,5 +125,9 @@ class Journal:
         if self.dumps.take(bare.text, bare.rank):
             self._dump_end = offset + len(text)
         elif not self.table.take(bare.text) and not self.version:
-            match = _VERSION.search(bare.text[:LONGEST_VERSION_LINE])
-            self.version = next((value for value in match.groups() if value), "") if match is not None else ""
+            self.version = _version_in(bare.text)
+
+
+def _version_in(text: str) -> str:
+    match = _VERSION.search(text[:LONGEST_VERSION_LINE])
+    return "" if match is None else next((value for value in match.groups() if value), "")

@@ -34,12 +34,12 @@ _WRAPPERS = tuple(
         # journald and syslog
         r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ [\w./@:-]+\[\d+\]: ",
         # ray, vLLM: the process that printed, with its rank or its pid
-        r"\((?P<who>[A-Za-z][\w:.]*(?: [\w=]+)*?)(?:,? pid=(?P<pid>\d+))?(?:, ip=[^)]*)?\)(?:\x1b\[0m)? ",
+        r"\((?P<who>[A-Za-z][\w:.]*(?: [\w=]+)*?)(?:,? pid=(?P<pid>\d{1,10}))?(?:, ip=[^)]*)?\)(?:\x1b\[0m)? ",
         # torchrun --tee, torch's own C++ messages, srun --label, mpirun -tag-output
         r"\[(?:default|rank)?(?P<rank>\d{1,5})\]:? ?(?=\D|$)",
-        r"\[gpu_id=(?P<gpu>\d+)\] ",
+        r"\[gpu_id=(?P<gpu>\d{1,5})\] ",
         r" {0,6}(?P<task>\d{1,5}): ",
-        r"\[\d+,(?P<mpi>\d+)\]<std(?:out|err)>:",
+        r"\[\d+,(?P<mpi>\d{1,6})\]<std(?:out|err)>:",
         # Python's logging, as wrapper scripts set it up
         rf"(?P<stamp_log>{STAMP})(?:[,.]\d+)? - [\w.]+ - [A-Z]+ - ",
         rf"(?P<stamp_level>{STAMP})(?:[,.]\d+)? (?:INFO|WARNING|ERROR|DEBUG|CRITICAL)\s+(?=\S)",
@@ -49,7 +49,7 @@ _WRAPPERS = tuple(
 _MOST_WRAPPERS = 4
 """Wrappings of one line. Arbitrary: a container runtime, a scheduler, a launcher and a logger."""
 
-_AXIS = re.compile(r"(?:^|[_ ])(?P<axis>DP|PP|TP|EP|rank=)(?P<number>\d+)")
+_AXIS = re.compile(r"(?:^|[_ ])(?P<axis>DP|PP|TP|EP|rank=)(?P<number>\d{1,6})")
 
 
 def unwrap(line: str, rank_axis: str) -> Unwrapped:
