@@ -98,7 +98,7 @@ class TextDumps:
         elif (match := _THREAD.match(line)) is not None:
             self._thread(match, rank)
         elif (match := _FAULT_THREAD.match(line)) is not None:
-            self._fault_thread(int(match["tid"], 0), rank)
+            self._fault_thread(int(match["tid"], 16), rank)
         elif self._open is None or self._frames is None:
             return self._open is not None and line.startswith("Python v")
         elif (match := _FRAME.match(line) or _FAULT_FRAME.match(line)) and len(self._frames) < _MOST_FRAMES:
@@ -123,7 +123,7 @@ class TextDumps:
         self._open, self._frames = process, None
 
     def _thread(self, match: re.Match[str], rank: dict[str, int]) -> None:
-        tid = int(match["tid"], 0)
+        tid = int(match["tid"], 16 if match["tid"].startswith("0x") else 10)
         name = match["name"] or ""
         if self._open is None:  # a paste without the head: the main thread's number is the process's
             self._begin(DumpedProcess(tid if name == MAIN else 0, "", rank))
