@@ -122,7 +122,7 @@ def undetermined_log(seen: Features) -> str:
     until = "" if seen.log.value.until_known else ", and not until when it stayed like this"
     if last is None:
         return f"This log alone does not tell whether the launch moves{until}."
-    if seen.phase in {"ready", "serving"}:
+    if seen.log.value.reached("ready") and seen.phase in {"ready", "serving"}:
         return f"Its log says that it became ready; a log alone does not tell whether it still answers{until}."
     start = seen.start.value if isinstance(seen.start, Known) else None
     after = f"; {start.texts[start.next.name]} has not come" if start is not None and start.next is not None else ""

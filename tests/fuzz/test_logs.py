@@ -16,7 +16,9 @@ def test_odd_bytes() -> None:
     by_mutation(SHORT, seed=20261129)
 
 
-@pytest.mark.parametrize("data", [b"", b"\0", b"\x04|", b"\xff" * 300, b"\r\n" * 99, b"\x25" + b"(" * 3000, b"\x25Thread 08693 (idle)\n"])
+@pytest.mark.parametrize(
+    "data", [b"", b"\0", b"\x04|", b"\xff" * 300, b"\r\n" * 99, b"\x25" + b"(" * 3000, b"\x25Thread 08693 (idle)\n"]
+)
 def test_corners(data: bytes) -> None:
     """The smallest and the oddest inputs are read as well."""
     one_input(data)
