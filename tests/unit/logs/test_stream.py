@@ -15,6 +15,7 @@ from hangdoc.engines.sglang import ENGINE
 from hangdoc.logs.lines import events
 from hangdoc.logs.scan import expressions_of, lines_around
 from hangdoc.logs.stream import LONGEST_PIECE_BYTES, LogText, Stream
+from tests.conftest import NOT_TO_BE_HAD
 
 LAUNCHES = Path(__file__).resolve().parents[2] / "corpus" / "launches"
 LOGS = sorted(LAUNCHES.glob("*.log"))
@@ -53,7 +54,7 @@ def test_pieces_of_any_size(data: bytes, step: int) -> None:
     assert first.journal.dumps.processes == second.journal.dumps.processes
 
 
-@pytest.mark.skipif(not HAS_HYPERSCAN, reason="hyperscan is an optional extra")
+@pytest.mark.skipif(not HAS_HYPERSCAN, reason=f"{NOT_TO_BE_HAD}hyperscan has no wheel for this machine")
 @given(st.lists(PIECES, max_size=30).map(b"".join), st.integers(1, 200))
 def test_both_ways_find_the_same(data: bytes, step: int) -> None:
     """The multi-pattern engine and the search that skips dull lines find the same events and dumps."""
