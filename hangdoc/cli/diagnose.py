@@ -13,7 +13,7 @@ from hangdoc.cli.options import Json, NoColor
 def diagnose(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATH...", show_default=False, help="Logs, directories of logs, dumps; - is the input."),
+        typer.Argument(metavar="PATH", show_default=False, help="Logs, directories of logs, dumps; - is the input."),
     ],
     baseline: Annotated[
         Path | None, typer.Option(metavar="PATH", help="A log or trace of a good start, or a directory of them.")

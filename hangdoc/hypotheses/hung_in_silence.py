@@ -1,9 +1,8 @@
-"""HD902: the log of a start stayed silent for longer than this step may take."""
+"""HD902: the log of a start stayed silent for much longer than good starts were at this step."""
 
 from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
-from hangdoc.features.patience import PATIENCE_S
 from hangdoc.features.phases import STARTING
 from hangdoc.features.startup import bar_at_end
 from hangdoc.hypotheses import _log_signs as logs
@@ -15,24 +14,29 @@ LONGER_BY, LONGER_S = 3.0, 120.0
 """How much longer than the slowest good start a step has to be silent. Arbitrary: cold caches, and a disk that
 others use, made steps of equal launches differ by two."""
 
+EXPLAINED_S = 1800.0
+"""Silence that has an innocent reason although good starts never had it: kernels that are compiled because a cache is
+cold (DeepGEMM says 10 to 20 min, and 30 min were seen), a peer that comes late (torch waits for it for 30 min)."""
+
 
 def _silent_too_long(case: Case) -> Outcome:
-    """It has been silent for longer than this phase may be, or much longer than good starts were at this step."""
+    """It has been silent for much longer than good starts were at this step, and than has an innocent reason.
+
+    Without good starts to compare with, silence alone is no sign: healthy ones were silent for 60 min.
+    """
     log = case.features.log
     if isinstance(log, Missing):
         return Unread.of(log, "how long it has been silent")
     if not log.value.until_known:
         return Unread("until when the log stayed as it is: --now tells")
-    silent_s = log.value.silent_s
-    usual_s = _usual_s(case)
-    if usual_s is not None and silent_s >= LONGER_BY * usual_s + LONGER_S:
-        return Present(f"silent for {silent_s:,.0f} s; good starts went on {usual_s:,.0f} s after this step")
-    limit_s = PATIENCE_S.get(case.features.phase)
-    if limit_s is None:
-        return Unread("in which phase it is, and with it how long it may be silent")
+    silent_s, usual_s = log.value.silent_s, _usual_s(case)
+    if usual_s is None:
+        return Unread(f"silent for {silent_s:,.0f} s, and how long good starts are silent here: --baseline tells")
+    limit_s = max(LONGER_BY * usual_s + LONGER_S, EXPLAINED_S)
+    sentence = f"silent for {silent_s:,.0f} s; good starts went on {usual_s:,.0f} s after this step"
     if silent_s >= limit_s:
-        return Present(f"silent for {silent_s:,.0f} s; this phase may be silent for {limit_s:,.0f} s")
-    return Unread(f"silent for {silent_s:,.0f} s, and this phase may be silent for {limit_s:,.0f} s")
+        return Present(sentence)
+    return Unread(f"{sentence}, and up to {limit_s:,.0f} s may be a cold cache or a late peer")
 
 
 def _usual_s(case: Case) -> float | None:
@@ -85,7 +89,7 @@ def _culprits(case: Case) -> tuple[Culprit, ...]:
 def _headline(case: Case) -> str:
     log = case.features.log
     silent = "" if isinstance(log, Missing) else f" for {log.value.silent_s:,.0f} s"
-    return f"Its log has been silent{silent} in {case.features.phase}, longer than that takes."
+    return f"Its log has been silent{silent} in {case.features.phase}, much longer than good starts were."
 
 
 HYPOTHESIS = Hypothesis(

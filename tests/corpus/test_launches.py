@@ -86,14 +86,30 @@ def test_a_hung_launch_with_a_baseline(log: Path, tmp_path: Path) -> None:
     alone = diagnosed(log)
     assert alone.verdict == "undetermined"
     assert alone.log is not None
-    trace = read([log], Wishes(now=moment(later(alone.log.last_at, 300))))
+    trace = read([log], Wishes(now=moment(later(alone.log.last_at, 1900))))
     found = diagnose(trace, "log", good)
     assert (found.verdict, found.grade) == ("hung", "likely")
     assert found.log is not None
-    assert any("silent for 5.0 min" in line for line in found.log.baseline)
+    assert any("silent for 31.7 min" in line for line in found.log.baseline)
     assert [one.rank for one in found.culprits] == ([{"tp": 1}] if log.stem == "absent-barrier" else [])
     assert found.next_steps[0].action.startswith("Silence says that something may be wrong")
     assert "hangdoc watch --port" in found.next_steps[0].action
+
+
+@pytest.mark.parametrize("log", HUNG, ids=lambda log: log.stem)
+def test_silence_without_a_baseline(log: Path) -> None:
+    """Silence alone is no hang, however long it is: nothing tells what is usual for this server."""
+    assert diagnosed(log, "2026-12-24 00:00:00").verdict == "undetermined"
+
+
+def test_a_cold_cache_may_be_silent(tmp_path: Path) -> None:
+    """Where kernels may be compiled, 20 min of silence are no hang, however fast good starts with a warm cache were."""
+    from hangdoc.logs.good import read_baseline  # noqa: PLC0415 - beside what it tests
+
+    log = Path(__file__).with_name("launches") / "absent-barrier.log"
+    trace = read([log], Wishes(now=moment(later("2026-11-29 19:12:30", 1200))))
+    good = read_baseline(Path(__file__).with_name("launches") / "healthy-tp2.log")
+    assert diagnose(trace, "log", good).verdict == "undetermined"
 
 
 def test_ranks_that_did_not_come() -> None:
