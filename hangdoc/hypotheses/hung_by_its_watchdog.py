@@ -18,7 +18,15 @@ def _watchdog_fired(case: Case) -> Outcome:
     fired = logs.watchdogs(case.features)
     if not fired:
         return Absent("no watchdog is in the log")
+    if _is_soft(fired) and not case.features.log.value.reached("ready"):
+        return Unread(
+            f"its log says: {fired[0].text}, in a start, where a compile sets it off as well; what it waited for"
+        )
     return Present(f"its log says: {fired[0].text}" + (f" ({len(fired)} such lines)" if len(fired) > 1 else ""))
+
+
+def _is_soft(fired: tuple[LogEvent, ...]) -> bool:
+    return bool(fired) and all(event.name == "watchdog-soft" for event in fired)
 
 
 def _somebody_failed_first(case: Case) -> Outcome:
@@ -53,8 +61,7 @@ def _several_ranks_say_so(case: Case) -> Outcome:
 
 def _only_a_soft_one(case: Case) -> Outcome:
     """Only the soft watchdog fired, which also fires when a start is slow, and ends nothing."""
-    fired = logs.watchdogs(case.features)
-    if fired and all(event.name == "watchdog-soft" for event in fired):
+    if _is_soft(logs.watchdogs(case.features)):
         return Present("only the soft watchdog fired, which a slow step sets off as well")
     return Absent("it is a watchdog that ends the server")
 

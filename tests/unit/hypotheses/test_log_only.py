@@ -38,6 +38,7 @@ def of(text: str, tmp_path: Path, now: str | None = None) -> Diagnosis:
         pytest.param(READY + BATCH + WATCHDOG, "hung", "likely", "HD901", id="a watchdog"),
         pytest.param(READY + BATCH + WATCHDOG + SIGQUIT, "hung", "confirmed", "HD901", id="ended after a watchdog"),
         pytest.param(READY + BATCH + SOFT + SIGQUIT, "hung", "likely", "HD901", id="a soft watchdog"),
+        pytest.param(LOADING + SOFT, "undetermined", "undetermined", "", id="a soft watchdog in a start"),
         pytest.param(READY + SOFT + BATCH, "undetermined", "undetermined", "", id="went on after a soft watchdog"),
         pytest.param(LOADING + EXCEPTION, "crashed", "likely", "HD410", id="an exception"),
         pytest.param(LOADING + EXCEPTION + SIGQUIT, "crashed", "confirmed", "HD410", id="and a victim"),
