@@ -124,6 +124,10 @@ def undetermined_log(seen: Features) -> str:
         return f"This log alone does not tell whether the launch moves{until}."
     if seen.log.value.reached("ready") and seen.phase in {"ready", "serving"}:
         return f"Its log says that it became ready; a log alone does not tell whether it still answers{until}."
+    bar = bar_at_end(seen.log.value)
+    if bar is not None and bar.done < bar.total:
+        place = f"{bar.text}, {bar.done:.0f} of {bar.total:.0f}"
+        return f"The log ends with {place}: a log alone does not tell whether it goes on{until}."
     start = seen.start.value if isinstance(seen.start, Known) else None
     after = f"; {start.texts[start.next.name]} has not come" if start is not None and start.next is not None else ""
     return (

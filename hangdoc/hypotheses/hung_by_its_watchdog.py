@@ -19,9 +19,7 @@ def _watchdog_fired(case: Case) -> Outcome:
     if not fired:
         return Absent("no watchdog is in the log")
     if _is_soft(fired) and not case.features.log.value.reached("ready"):
-        return Unread(
-            f"its log says: {fired[0].text}, in a start, where a compile sets it off as well; what it waited for"
-        )
+        return Unread(f"its log says: {fired[0].text}; in a start a compile sets that off as well")
     return Present(f"its log says: {fired[0].text}" + (f" ({len(fired)} such lines)" if len(fired) > 1 else ""))
 
 

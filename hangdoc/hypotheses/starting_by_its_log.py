@@ -19,7 +19,7 @@ def _bar(case: Case) -> Bar | None:
 
 
 def _moved_at_the_end(case: Case) -> Outcome:
-    """Its last line is a bar that goes on at a pace, or a step so young that it cannot be late."""
+    """Its last line is a bar that had a pace until just now, or a step so young that it cannot be late."""
     log = case.features.log
     if isinstance(log, Missing):
         return Unread.of(log, "what its log ends with")
@@ -32,9 +32,9 @@ def _moved_at_the_end(case: Case) -> Outcome:
 def _pace(bar: Bar, silent_s: float | None) -> Outcome:
     left = f", {bar.left_s.value:,.0f} s left at its pace" if isinstance(bar.left_s, Known) else ""
     text = f"its log ends with {bar.text}, {bar.done:.0f} of {bar.total:.0f}{left}"
-    if silent_s is None and not (isinstance(bar.left_s, Known) and bar.left_s.value >= YOUNG_S):
-        return Unread(f"{text}: at that pace it would have been done, and nothing came after it")
-    if silent_s is not None and silent_s > PAUSE_BY * bar.step_s + PAUSE_S:
+    if silent_s is None:
+        return Unread(f"{text}: nothing tells whether it went on; --now does")
+    if silent_s > PAUSE_BY * bar.step_s + PAUSE_S:
         return Unread(f"{text}, but nothing came for {silent_s:,.0f} s")
     return Present(text)
 

@@ -48,7 +48,7 @@ def of(text: str, tmp_path: Path, now: str | None = None) -> Diagnosis:
         pytest.param(READY + BATCH + DONE, "healthy", "likely", "HD520", id="answered"),
         pytest.param(READY + BATCH, "undetermined", "undetermined", "", id="a request is open"),
         pytest.param(LOADING, "undetermined", "undetermined", "", id="a start, cut off"),
-        pytest.param(LOADING + BAR, "slow-start", "likely", "HD330", id="a bar with a pace"),
+        pytest.param(LOADING + BAR, "undetermined", "undetermined", "", id="a bar, with no time"),
         pytest.param(LOADING + BAR_AT_0, "undetermined", "undetermined", "", id="a bar without a pace"),
         pytest.param(LOADING + BAR + EXCEPTION, "crashed", "likely", "HD410", id="a bar, then an exception"),
         pytest.param("Health check failed. Server couldn't get a response from detokenizer for last 20 seconds\n" * 9,

@@ -68,7 +68,7 @@ def test_phases(after: str, phase: str, tmp_path: Path) -> None:
         (V1 + BUSY + IDLE, "healthy"),
         (V1 + BUSY + DEAD, "crashed"),
         (V1 + BUSY + STUCK * 30, "undetermined"),
-        (V1[: V1.index("INFO 11-29 12:03:00")] + "\n", "slow-start"),
+        (V1[: V1.index("INFO 11-29 12:03:00")] + "\n", "undetermined"),
     ],
 )
 def test_verdicts(text: str, verdict: str, tmp_path: Path) -> None:
