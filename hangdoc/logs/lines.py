@@ -46,7 +46,8 @@ def events(data: bytes, engine: Engine, offset: int = 0, since: datetime | None 
 
 def text_of(raw: bytes) -> str:
     """Return a line as text, without colours; bytes that are no UTF-8 become one sign each."""
-    return _CONTROL.sub("", raw[:_LONGEST_LINE].decode("utf-8", "replace"))
+    text = raw[:_LONGEST_LINE].decode("utf-8", "replace")
+    return _CONTROL.sub("", text) if "\x1b" in text else text
 
 
 def read_line(line: str, engine: Engine, offset: int = 0) -> LogEvent | None:

@@ -25,7 +25,7 @@ _TABLE = rb"\n\|"
 def lines_for(engine: Engine, *, fast: bool = True) -> Lines:
     """Return what finds the lines; fast: with hyperscan where it is installed (hangdoc[fast])."""
     scan = _hyperscan(engine) if fast else None
-    return scan or _without_dull(engine)
+    return scan or (_without_dull(engine) if engine.dull else _one_by_one(engine))
 
 
 @lru_cache
@@ -35,7 +35,7 @@ def _without_dull(engine: Engine) -> Lines:
     Rule: a search for a line feed that no dull line follows. Why it works: Python's re looks for the literal with
     memchr, so that a dull line costs 0.2 us. Fails (slowly, never wrongly) on logs of other programs.
     """
-    dull = engine.dull or rb"(?!)"
+    dull = engine.dull
     at_start = re.compile(dull)
     other = re.compile(rb"\n(?!\n|" + dull + rb"|$)")
 
@@ -46,6 +46,23 @@ def _without_dull(engine: Engine) -> Lines:
         for match in other.finditer(data, begin, end - 1):
             start = match.end()
             yield start, data.find(b"\n", start)
+
+    return lines
+
+
+@lru_cache
+def _one_by_one(engine: Engine) -> Lines:
+    """Return the finder that looks for one text after the other: for programs that print no dull lines."""
+    texts = [text.encode() for text in texts_of(engine)]
+
+    def lines(data: bytes, begin: int, end: int, follow: bool) -> Iterator[tuple[int, int]]:
+        ends = [begin + 1] if data.startswith(b"|", begin) else []
+        for text in (*texts, b"\n|"):
+            at = data.find(text, begin, end)
+            while at >= 0:
+                ends.append(at + len(text))
+                at = data.find(text, data.find(b"\n", at + 1), end)  # once a line is enough
+        return lines_around(data, ends, begin, end, follow)
 
     return lines
 
@@ -112,9 +129,13 @@ def _frames(data: bytes, begin: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def expressions_of(engine: Engine) -> tuple[bytes, ...]:
-    """Return what the multi-pattern engine looks for: plain texts, of lines that do not come without end."""
+    """Return what the multi-pattern engine looks for."""
+    return (*(re.escape(text).encode() for text in texts_of(engine)), _TABLE)
+
+
+def texts_of(engine: Engine) -> tuple[str, ...]:
+    """Return the plain texts of which one is in every line that counts, of lines that do not come without end."""
     wanted = [line for line in engine.log_lines if line.kind not in ("batch", "progress")]
     found = [anchor for line in wanted for anchor in anchors_of(line.pattern.pattern) or ()]
     plain = dict.fromkeys((*found, *OTHER_ANCHORS))
-    least = [text for text in plain if not any(other in text and other != text for other in plain)]
-    return (*(re.escape(text).encode() for text in least), _TABLE)
+    return tuple(text for text in plain if not any(other in text and other != text for other in plain))

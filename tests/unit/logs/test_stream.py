@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from hangdoc.engines.sglang import ENGINE
 from hangdoc.logs.lines import events
 from hangdoc.logs.scan import expressions_of, lines_around
 from hangdoc.logs.stream import LONGEST_PIECE_BYTES, LogText, Stream
+from hangdoc.model.engine import Engine
 from tests.conftest import NOT_TO_BE_HAD
 
 LAUNCHES = Path(__file__).resolve().parents[2] / "corpus" / "launches"
@@ -38,8 +40,10 @@ PIECES = st.sampled_from(
 )
 
 
-def read(data: bytes, step: int, *, fast: bool = False, launch: int | None = None) -> tuple[LogText, Stream]:
-    stream = Stream(ENGINE, launch, fast=fast)
+def read(
+    data: bytes, step: int, *, fast: bool = False, launch: int | None = None, engine: Engine = ENGINE
+) -> tuple[LogText, Stream]:
+    stream = Stream(engine, launch, fast=fast)
     for start in range(0, len(data), step):
         stream.feed(data[start : start + step])
     return stream.finish(), stream
@@ -61,6 +65,16 @@ def test_both_ways_find_the_same(data: bytes, step: int) -> None:
     slow, first = read(data, step)
     fast, second = read(data, step, fast=True)
     assert fast == slow
+    assert first.journal.dumps.processes == second.journal.dumps.processes
+
+
+@given(st.lists(PIECES, max_size=30).map(b"".join), st.integers(1, 200))
+def test_without_dull_lines(data: bytes, step: int) -> None:
+    """Where a program prints no dull lines, the texts are looked for one by one, and the same is found."""
+    none_dull = replace(ENGINE, dull=b"")
+    slow, first = read(data, step)
+    other, second = read(data, step, engine=none_dull)
+    assert other == slow
     assert first.journal.dumps.processes == second.journal.dumps.processes
 
 
