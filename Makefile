@@ -16,7 +16,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # What `make accuracy` looks at: see python -m tests.accuracy --help. It takes about an hour on two cores.
 ACCURACY := --rounds 3 --load both --sglang --healthy 50 --table docs/accuracy.md
 
-.PHONY: help demo test test-fast lint docs bench accuracy wheel clean
+.PHONY: help demo test test-fast lint docs bench bench-logs accuracy accuracy-logs fuzz wheel clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -44,6 +44,17 @@ bench: $(DEV_INSTALLED)
 
 accuracy: $(DEV_INSTALLED)
 	@$(BIN)/python -m tests.accuracy $(ACCURACY)
+
+bench-logs: $(DEV_INSTALLED)
+	@$(BIN)/python benchmarks/logscan.py
+
+accuracy-logs: $(DEV_INSTALLED)
+	@$(BIN)/python tests/corpus/score.py
+
+# A million inputs of each kind; FUZZ=10000 for a short one.
+FUZZ := 1000000
+fuzz: $(DEV_INSTALLED)
+	@$(BIN)/python tests/fuzz/logs.py --inputs $(FUZZ)
 
 wheel: $(DEV_INSTALLED)
 	@$(PIP) wheel --no-deps --wheel-dir dist .

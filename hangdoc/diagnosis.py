@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from hangdoc import discovery
 from hangdoc.criteria import RANK, Hypothesis, Weighed, weigh
+from hangdoc.features.baseline import Baseline
 from hangdoc.features.edges import Edge
-from hangdoc.features.features import Features, Member, features, mover_keys
+from hangdoc.features.features import Beyond, Features, Member, features, mover_keys
 from hangdoc.features.index import Index
 from hangdoc.features.lacking import missing_readings
 from hangdoc.features.launch_waits import latest_edges
@@ -17,8 +20,10 @@ from hangdoc.features.outputs import OutputFile
 from hangdoc.features.ranks import compare, without_wrappers
 from hangdoc.features.slices import EQUAL_SLICES, steady_window
 from hangdoc.features.standing import standing_s
+from hangdoc.from_log import deciding_steps, log_report, undetermined_log
 from hangdoc.hypotheses._signs import place_of
 from hangdoc.model.diagnosis import (
+    Culprit,
     Diagnosis,
     Finding,
     GpuState,
@@ -45,16 +50,17 @@ PRECEDENCE: tuple[Verdict, ...] = ("crashed", "busy-wait", "blocked", "hung", "s
 """Which verdict leads among equal grades: the one that explains the others."""
 
 
-def diagnose(trace: Trace, kind: TargetKind = "live") -> Diagnosis:
-    """Return the diagnosis of a trace; the same one every time."""
+def diagnose(trace: Trace, kind: TargetKind = "live", baseline: Baseline | None = None) -> Diagnosis:
+    """Return the diagnosis of a trace; the same one every time. baseline: good starts that its log is compared with."""
     index = Index(trace)
     engine = discovery.engine(trace.header.launch.engine)
     movers = mover_keys(trace.snapshots[-1].processes)
     window, steady = steady_window(trace, movers)
-    seen = features(trace, engine, window, steady=steady, standing_s=standing_s(trace, index, movers, window.last))
+    beyond = Beyond(standing_s(trace, index, movers, window.last), baseline)
+    seen = features(trace, engine, window, steady=steady, beyond=beyond)
     ranked = _ranked(seen)
     leader = ranked[0] if RANK[ranked[0].grade] >= RANK["likely"] else None
-    culprits = leader.culprits if leader is not None else ()
+    culprits = tuple(map(_known_only, leader.culprits)) if leader is not None else ()
     missing = missing_readings(index, seen)
     return Diagnosis(
         taken_wall_ns=trace.snapshots[-1].wall_ns,
@@ -66,14 +72,22 @@ def diagnose(trace: Trace, kind: TargetKind = "live") -> Diagnosis:
         culprits=culprits,
         hypotheses=tuple(_finding(weighed) for weighed in ranked),
         waits=_waits(seen, ranked),
-        next_steps=_next_steps(ranked, leader, missing),
+        next_steps=_next_steps(seen, ranked, leader, missing),
         outputs=tuple(_output(output, trace.snapshots[-1].wall_ns) for output in seen.outputs),
         gpus=_gpus(seen.gpus),
         missing=missing,
         window_s=round(window.seconds, 3),
         processes=tuple(_process(member) for member in seen.members.values()),
         stack_classes=_stack_classes(seen),
+        log=log_report(seen),
     )
+
+
+def _known_only(culprit: Culprit) -> Culprit:
+    """Leave out the number that stands for a pid which the log does not tell."""
+    if culprit.pid is None or culprit.pid > 0:
+        return culprit
+    return replace(culprit, pid=None, start_ticks=None, tid=None)
 
 
 UNSURE = "; not for certain: it looks the same when nothing is wrong"
@@ -156,7 +170,8 @@ def _ranked(seen: Features) -> list[Weighed]:
 def _target(trace: Trace, kind: TargetKind) -> Target:
     launch = trace.header.launch
     version = launch.engine_version.value if isinstance(launch.engine_version, Known) else None
-    return Target(kind=kind, pid=launch.root.pid, host=trace.header.host, engine=launch.engine, engine_version=version)
+    pid = launch.root.pid if launch.root.pid > 0 else None
+    return Target(kind=kind, pid=pid, host=trace.header.host or None, engine=launch.engine, engine_version=version)
 
 
 def _finding(weighed: Weighed) -> Finding:
@@ -172,6 +187,8 @@ def _finding(weighed: Weighed) -> Finding:
 
 
 def _undetermined_headline(seen: Features, ranked: list[Weighed]) -> str:
+    if seen.is_log:
+        return undetermined_log(seen)
     if not seen.members:
         return "The launch ended while it was watched; nothing seen says that it crashed."
     open_ones = _open(ranked)
@@ -189,8 +206,10 @@ _MOST_STEPS = 3
 
 
 def _next_steps(
-    ranked: list[Weighed], leader: Weighed | None, missing: tuple[MissingReading, ...]
+    seen: Features, ranked: list[Weighed], leader: Weighed | None, missing: tuple[MissingReading, ...]
 ) -> tuple[NextStep, ...]:
+    if seen.is_log and (leader is None or leader.hypothesis.verdict == "hung"):
+        return deciding_steps(seen, None if leader is None else leader.hypothesis)
     if leader is not None:
         return (NextStep(playbook=leader.hypothesis.playbook, action=leader.hypothesis.action),)
     open_ones = _open(ranked)
@@ -265,8 +284,8 @@ def _process(member: Member) -> ProcessState:
     motion = member.motion
     known = motion.value if isinstance(motion, Known) else None
     return ProcessState(
-        pid=member.key.pid,
-        start_ticks=member.key.start_ticks,
+        pid=member.key.pid if member.key.pid > 0 else None,
+        start_ticks=member.key.start_ticks if member.key.pid > 0 and member.key.start_ticks else None,
         role=member.process.role,
         rank=member.process.rank,
         state=None if known is None else known.state,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from hangdoc.engines._torch import LINES
 from hangdoc.model.engine import Engine, Title
 
 _COMPILERS = (
@@ -17,4 +18,4 @@ TITLES = (
     Title(re.compile(r"^pt_compile_worker|^pt_async_compil"), "compiler"),
 )
 
-ENGINE = Engine(name="generic", titles=TITLES)
+ENGINE = Engine(name="generic", titles=TITLES, log_lines=LINES)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from hangdoc.engines._collectives import LOG_LINES as COLLECTIVE_LINES
-from hangdoc.model.engine import Activity, Engine, FrameRule, LogLine, Option, Title
+from hangdoc.engines._torch import LINES, complaint, failure
+from hangdoc.model.engine import Activity, Engine, FrameRule, LogLine, Option, Step, Title
 from hangdoc.model.log import LogEventKind, Phase
 
 _RANK = r"(?:_DP(?P<dp>\d+))?(?:_PP(?P<pp>\d+))?(?:_ATTN_CP\d+)?(?:_MOE_DP\d+)?(?:_TP(?P<tp>\d+))?(?:_EP(?P<ep>\d+))?"
@@ -37,11 +37,18 @@ OPTIONS = (
 
 
 def _line(
-    name: str, pattern: str, text: str, phase: Phase = "unknown", kind: LogEventKind = "milestone", **versions: str
+    name: str,
+    pattern: str,
+    text: str,
+    phase: Phase = "unknown",
+    kind: LogEventKind = "milestone",
+    since: str = "",
+    until: str = "",
 ) -> LogLine:
-    return LogLine(name, kind, re.compile(pattern), text, phase, **versions)
+    return LogLine(name, kind, re.compile(pattern), text, phase, since, until)
 
 
+# Versions: first and last released wheel that prints a wording; nothing where all do.
 LOG_LINES = (
     _line("server-args", r"^server_args=", "server_args", "launch"),
     _line("rendezvous-begin", r"^Init nccl begin", "Init nccl begin", "rendezvous", until="0.3.5"),
@@ -54,7 +61,9 @@ LOG_LINES = (
         until="0.5.20",
     ),
     _line("rendezvous-begin", r"^Init parallel begin", "Init parallel begin", "rendezvous", since="0.5.21"),
-    _line("nccl-version", r"is using nccl==(?P<version>[\d.]+)", "is using nccl=={version}", "rendezvous"),
+    _line("nccl-version", r"is using nccl==(?P<version>[\d.]+)", "is using NCCL", "rendezvous"),
+    _line("connecting", r"^Connecting to tcp://", "Connecting to a peer over zmq", "rendezvous"),
+    _line("custom-all-reduce", r"Custom ?[Aa]llreduce (?:is disabled|failed)", "no custom all_reduce", "rendezvous"),
     _line(
         "rendezvous-end",
         r"^Init torch distributed ends",
@@ -64,75 +73,127 @@ LOG_LINES = (
         until="0.5.20",
     ),
     _line("rendezvous-end", r"^Init parallel ends", "Init parallel ends", "weight-load", since="0.5.21"),
-    _line("load-weight-begin", r"^Load weight begin", "Load weight begin", "weight-load"),
-    _line("load-weight-end", r"^Load weight end", "Load weight end", "weight-load"),
-    _line("kv-cache-allocated", r"^KV Cache is allocated", "KV Cache is allocated", "memory-pool", since="0.4.3"),
-    _line("memory-pool-end", r"^Memory pool end", "Memory pool end", "warmup"),
-    _line("capture-begin", r"^Capture cuda graph begin", "Capture cuda graph begin", "graph-capture", until="0.5.13"),
+    _line("weights-format", r"^Using model weights format", "Using model weights format", "weight-load"),
+    _line("load-weight-begin", r"Load weight begin", "Load weight begin", "weight-load"),
+    _line(
+        "weights-committed",
+        r"Load weight end\. Committed real weights",
+        "Load weight end after graph capture",
+        "warmup",
+        since="0.5.20",
+    ),
+    _line("load-weight-end", r"Load weight end", "Load weight end", "weight-load"),
+    _line(
+        "kv-cache-allocated",
+        r"^KV Cache (?:is allocated|VA upper bound)",
+        "KV Cache is allocated",
+        "memory-pool",
+        since="0.4.3",
+    ),
+    _line("kv-cache-dtype", r"^Using KV cache dtype", "Using KV cache dtype", "memory-pool", since="0.5.8"),
+    _line("memory-pool-end", r"Memory pool end", "Memory pool end", "warmup"),
     _line(
         "capture-begin",
-        r"^Capture (?:target|draft) \w+ CUDA graph begin",
+        r"^Capture (?:draft )?(?:extend )?(?:cuda|cpu|npu) graph begin",
+        "Capture cuda graph begin",
+        "graph-capture",
+        until="0.5.13",
+    ),
+    _line(
+        "capture-begin",
+        r"^Capture (?:target|draft) \w+(?: \w+)? CUDA graph begin|^Capture piecewise CUDA graph begin",
         "Capture CUDA graph begin",
         "graph-capture",
-        since="0.5.14",
+        since="0.5.13",
     ),
-    _line("capture-end", r"^Capture (?:.* )?(?:cuda|CUDA) graph end", "Capture CUDA graph end", "warmup"),
-    _line("deep-gemm-compile", r"DeepGEMM JIT (?:Pre-)?Compil", "DeepGEMM JIT compile", "jit-compile", since="0.4.6"),
-    _line("deep-gemm-warmup", r"^DeepGEMM warmup:", "DeepGEMM warmup", "jit-compile", "progress", since="0.5.2"),
+    _line("capture-end", r"^Capture (?:.* )?(?:cuda|CUDA|cpu|npu) graph end", "Capture CUDA graph end", "warmup"),
+    _line(
+        "graph-addresses", r"^Registering \d+ cuda graph addresses", "Registering cuda graph addresses", "graph-capture"
+    ),
+    _line("capture-sizes", r"^Capture (?:cuda|cpu|npu) graph bs ", "Capture cuda graph bs", "graph-capture"),
+    _line(
+        "deep-gemm-compile",
+        r"DeepGEMM JIT (?:Pre-)?Compil|DeepGEMM warmup start",
+        "DeepGEMM JIT compile",
+        "jit-compile",
+        since="0.4.6",
+    ),
     _line("flashinfer-autotune", r"^Running FlashInfer autotune", "FlashInfer autotune", "jit-compile", since="0.5.8"),
+    _line("flashinfer-autotuned", r"^FlashInfer autotune completed", "FlashInfer autotune completed", "warmup"),
     _line("ready-summary", r"^max_total_num_tokens=", "max_total_num_tokens", "warmup"),
-    _line("http-started", r"^INFO:\s+Started server process", "Started server process", "warmup"),
+    _line("http-started", r"^INFO:\s+Started server process \[(?P<pid>\d+)", "Started server process", "warmup"),
     _line("http-listening", r"^INFO:\s+Uvicorn running on", "Uvicorn running", "warmup"),
+    _line("pd-warmup", r"^Start of (?:prefill|decode|pd disaggregation) warmup", "Start of the warm-up", "warmup"),
     _line("ready", r"^The server is fired up and ready to roll", "ready to roll", "ready"),
     _line("prefill-batch", r"^Prefill batch[.,]? ?", "Prefill batch", kind="batch"),
-    _line("decode-batch", r"^Decode batch[.,]? ?", "Decode batch", kind="batch"),
-    _line("generate-done", r'"POST /(?:generate|v1/\S+) HTTP/1\.1" 200', "POST 200", kind="batch"),
     _line(
-        "shard-bar",
-        r"(?:Loading \w+ checkpoint shards|Multi-thread loading shards): +(?P<percent>\d+)%",
-        "loading shards {percent} %",
-        "weight-load",
+        "decode-batch",
+        r"^Decode batch[.,]?(?: \[\d+\],)? ?(?:#running-req: (?P<running>\d+))?",
+        "Decode batch",
+        kind="batch",
+    ),
+    _line("generate-done", r'"POST /(?:generate|v1/\S+) HTTP/1.1" 200', "POST 200", kind="batch"),
+    _line(
+        "deep-gemm-warmup",
+        r"DeepGEMM warmup:\s+(?P<percent>\d+)%",
+        "DeepGEMM warmup {percent} %",
+        "jit-compile",
         "progress",
     ),
-    _line("shutdown", r"Gracefully exiting|^INFO:\s+Shutting down", "Shutting down", "shutdown"),
     _line(
+        "capture-bar",
+        r"Capturing batches(?: \([^)]*\))?:\s+(?P<percent>\d+)%",
+        "capturing graphs {percent} %",
+        "graph-capture",
+        "progress",
+        since="0.4.10",
+    ),
+    _line("shutdown", r"Gracefully exiting|^INFO:\s+Shutting down|^SIGTERM received", "Shutting down", "shutdown"),
+    failure(
         "exception",
         r"(?P<who>Scheduler|TpModelWorkerClient|DetokenizerManager|TokenizerManager|DataParallelController|"
         r"MultiTokenizerRouter|GrpcRequestManager) hit an exception:",
         "{who} hit an exception",
-        kind="crash",
     ),
-    _line("child-failed", r"Received sigquit from a child process", "Received sigquit from a child", kind="crash"),
-    _line("sigquit", r"SIGQUIT received\. signum=", "SIGQUIT received: one child failed", kind="crash", since="0.5.5"),
-    _line(
+    failure("capture-failed", r"Capture (?:cuda|CUDA) graph failed", "Capture cuda graph failed", "graph-capture"),
+    failure("child-failed", r"Received sigquit from a child process", "Received sigquit from a child", victim=True),
+    failure("sigquit", r"SIGQUIT received\. signum=", "SIGQUIT received: one child failed", victim=True, since="0.5.5"),
+    failure(
         "scheduler-dead",
         r"Rank (?P<rank>\d+) scheduler (?:is dead|died during initialization)",
         "rank {rank} scheduler died",
-        kind="crash",
     ),
-    _line(
+    failure(
         "subprocess-crashed",
         r"Subprocess \S+ \(pid=(?P<pid>\d+)\) crashed with exit code (?P<code>-?\d+)",
         "subprocess {pid} crashed with exit code {code}",
-        kind="crash",
         since="0.5.10",
     ),
-    _line("warmup-failed", r"Initialization failed\. warmup error", "warm-up failed", kind="crash"),
-    _line("out-of-memory", r"OutOfMemoryError", "out of GPU memory", kind="crash"),
-    _line("fatal-python", r"Fatal Python error: (?P<what>\w+)", "Fatal Python error: {what}", kind="crash"),
-    _line("port-taken", r"EADDRINUSE", "address in use", kind="crash"),
-    _line(
-        "shared-memory",
-        r"shared memory segment /dev/shm/|/dev/shm/\S+.*No space left|No space left.*/dev/shm/|Bus error",
-        "no space in shared memory",
-        kind="crash",
+    failure(
+        "child-ended",
+        r"Scheduler or DataParallelController (?P<pid>\d+) terminated with (?P<code>-?\d+)",
+        "child {pid} ended with {code}",
     ),
-    _line("gloo-mesh", r"Gloo connectFullMesh failed", "Gloo connectFullMesh failed", kind="crash"),
-    _line(
-        "watchdog",
-        r"(?:^|\s)Watchdog timeout \(self\.watchdog_timeout=|Scheduler watchdog timeout \(self\.watchdog_timeout=",
-        "watchdog timeout",
-        kind="watchdog",
+    failure("warmup-failed", r"Initialization failed\. warmup error", "warm-up failed", "warmup"),
+    failure(
+        "load-barrier",
+        r"(?:TP )?rank (?P<printer>\d+) could finish the model loading, but there are other ranks",
+        "rank {printer} has loaded, others have not finished",
+        "weight-load",
+        victim=True,
+        since="0.4.4",
+    ),
+    complaint(
+        "watchdog-soft", r"[Ww]atchdog timeout \(self\.watchdog_timeout=[\d.]+, self\.soft=True", "soft watchdog"
+    ),
+    complaint("watchdog", r"[Ww]atchdog timeout(?: \(self\.watchdog_timeout=(?P<limit>\d+)|$)", "watchdog timeout"),
+    complaint("no-answer", r"[Hh]ealth check failed", "health check failed"),
+    failure(
+        "capture-failed-by-peer",
+        r"Capture cuda graph failed: .*Connection closed by peer",
+        "graph capture failed: a peer closed the connection",
+        "graph-capture",
+        victim=True,
     ),
     _line(
         "group-on-several-nodes",
@@ -140,20 +201,27 @@ LOG_LINES = (
         "the process group is on several nodes",
     ),
     _line("graph-addresses", r"Registering (?P<count>\d+) cuda graph addresses", "graph addresses: {count}"),
-    _line(
-        "load-barrier",
-        r"rank (?P<rank>\d+) could finish the model loading, but there are other ranks that didn't finish",
-        "rank {rank} has loaded, others have not finished",
-        kind="crash",
-    ),
-    _line(
-        "capture-failed-by-peer",
-        r"Capture cuda graph failed: .*Connection closed by peer",
-        "graph capture failed: a peer closed the connection",
-        kind="crash",
-    ),
-    *COLLECTIVE_LINES,
+    *LINES,
 )
+
+# In the order of a good start; what a version or a setting leaves out is optional.
+STEPS = (
+    Step("server-args"),
+    Step("rendezvous-begin", every_rank=True),
+    Step("rendezvous-end", every_rank=True, dated=True),  # from 0.4.3 on
+    Step("load-weight-begin", every_rank=True),
+    Step("load-weight-end", every_rank=True),
+    Step("kv-cache-allocated", every_rank=True, dated=True),  # from 0.4.3 on
+    Step("memory-pool-end", every_rank=True),
+    Step("capture-begin", every_rank=True, optional=True),
+    Step("capture-end", every_rank=True, optional=True),
+    Step("ready-summary"),
+    Step("http-started"),
+    Step("http-listening"),
+    Step("ready"),
+)
+
+DULL = rb"\[[^\]\n]{0,80}\] (?:Decode batch|Prefill batch|INFO: {1,8}[^\n]{0,80}HTTP/1\.[01]\" [23])"
 
 
 def _frame(activity: Activity, function: str, file: str = "", phase: Phase = "unknown") -> FrameRule:
@@ -220,9 +288,12 @@ ENGINE = Engine(
     options=OPTIONS,
     log_prefix=re.compile(
         r"\[(?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d"
-        r"(?: DP(?P<dp>\d+))?(?: PP(?P<pp>\d+))?(?: ATTN_CP\d+)?(?: MOE_DP\d+)?(?: TP(?P<tp>\d+))?"
-        r"(?: EP(?P<ep>\d+))?(?: PP\d+)?\] "
+        r"(?: DP(?P<dp>\d{1,6}))?(?: PP(?P<pp>\d{1,6}))?(?: ATTN_CP\d{1,6})?(?: MOE_DP\d{1,6})?(?: TP(?P<tp>\d{1,6}))?"
+        r"(?: EP(?P<ep>\d{1,6}))?(?: PP\d{1,6})?\] "
     ),
     log_lines=LOG_LINES,
+    steps=STEPS,
+    dull=DULL,
+    rank_axis="tp",
     frames=FRAMES,
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from hangdoc.engines._collectives import LOG_LINES
-from hangdoc.model.engine import Engine, Option, Title
+from hangdoc.engines._torch import LINES
+from hangdoc.model.engine import Engine, LogLine, Option, Title
 
 TITLES = (
     # The name that the agent's main thread gives itself; only looked at when the command line is unreadable or empty.
@@ -18,6 +18,24 @@ OPTIONS = (
     Option("node_rank", ("--node-rank",), "0"),
     Option("port", ("--master-port",), "29500"),
     Option("standalone", ("--standalone",), "", is_switch=True),
+)
+
+LOG_LINES = (
+    LogLine(
+        "agent-starts",
+        "milestone",
+        re.compile(
+            r"Starting elastic_operator|starting workers for entrypoint|Setting "
+            r"OMP_NUM_THREADS environment variable"
+        ),
+        "torchrun starts",
+        "launch",
+    ),
+    LogLine("rendezvous-begin", "milestone", re.compile(r"Rendezvous'ing worker group"), "rendezvous", "rendezvous"),
+    LogLine(
+        "rendezvous-end", "milestone", re.compile(r"Rendezvous complete for workers"), "rendezvous complete", "launch"
+    ),
+    *LINES,
 )
 
 ENGINE = Engine(

@@ -1,11 +1,12 @@
-"""vLLM: how its processes are named (0.6 to 0.12, as its own set_process_title does), and what V1's frames mean."""
+"""vLLM, 0.6 to 0.12: how its processes are named (as its own set_process_title does), its frames, what it prints."""
 
 from __future__ import annotations
 
 import re
 
-from hangdoc.model.engine import Activity, Engine, FrameRule, Option, Title
-from hangdoc.model.log import Phase
+from hangdoc.engines._torch import LINES, complaint, failure
+from hangdoc.model.engine import Activity, Engine, FrameRule, LogLine, Option, Step, Title
+from hangdoc.model.log import LogEventKind, Phase
 
 _RANK = (
     r"(?:_DP(?P<dp>\d+))?(?:_PP(?P<pp>\d+))?(?:_PCP(?P<pcp>\d+))?(?:_TP(?P<tp>\d+))?(?:_DCP(?P<dcp>\d+))?"
@@ -63,6 +64,97 @@ FRAMES = (
     _frame("forward", r"execute_model|sample_tokens", _RUNNER, "serving"),
 )
 
+
+def _line(name: str, pattern: str, text: str, phase: Phase = "unknown", kind: LogEventKind = "milestone") -> LogLine:
+    return LogLine(name, kind, re.compile(pattern), text, phase)
+
+
+# Wordings of both engine generations; the log's own prefix (level, time, module and line) is off when these are tried.
+LOG_LINES = (
+    _line("server-args", r"vLLM API server version", "vLLM API server version", "launch"),
+    _line("engine-config", r"^Initializing (?:a V1|an) LLM engine", "Initializing the LLM engine", "launch"),
+    _line("rendezvous-begin", r"world_size=\d+ rank=\d+ local_rank=\d+ distributed_init", "world_size", "rendezvous"),
+    _line("nccl-version", r"is using nccl==(?P<version>[\d.]+)", "is using NCCL", "rendezvous"),
+    _line("custom-all-reduce", r"Custom ?[Aa]llreduce is disabled", "no custom all_reduce", "rendezvous"),
+    _line("rendezvous-end", r"^rank \d+ in world size \d+ is assigned as", "ranks are assigned", "weight-load"),
+    _line(
+        "load-weight-begin",
+        r"^(?:Starting to load|Loading) model (?!weights took)",
+        "Starting to load model",
+        "weight-load",
+    ),
+    _line("weights-read", r"^Loading (?:model )?weights took", "Loading weights took", "weight-load"),
+    _line("load-weight-end", r"^Model loading took|^Loading model weights took", "Model loading took", "memory-pool"),
+    _line(
+        "compile-begin",
+        r"^Using cache directory:.*torch\.compile|^Start compiling function|^Dynamo bytecode",
+        "torch.compile",
+        "jit-compile",
+    ),
+    _line(
+        "compile-graph", r"^Compiling a graph for|^Cache the graph|^Directly load", "Compiling a graph", "jit-compile"
+    ),
+    _line("compile-end", r"^torch\.compile takes [\d.]+ s in total", "torch.compile has ended", "memory-pool"),
+    _line(
+        "kv-cache-allocated",
+        r"^GPU KV cache size:|^# (?:GPU|cuda) blocks:|^Maximum concurrency for",
+        "KV cache size",
+        "memory-pool",
+    ),
+    _line(
+        "capture-begin",
+        r"^Capturing (?:the model for )?(?:CUDA graph|cudagraph)s?(?!.*:\s+\d+%)",
+        "Capturing CUDA graphs",
+        "graph-capture",
+    ),
+    _line(
+        "capture-bar",
+        r"Capturing (?:CUDA|cuda) ?graph[^:]*:\s+(?P<percent>\d+)%",
+        "capturing graphs {percent} %",
+        "graph-capture",
+        "progress",
+    ),
+    _line("capture-end", r"^Graph capturing finished", "Graph capturing finished", "graph-capture"),
+    _line(
+        "ready-summary", r"^init engine \(profile, create kv cache, warmup model\) took", "init engine took", "warmup"
+    ),
+    _line("http-started", r"^INFO:\s+Started server process \[(?P<pid>\d+)", "Started server process", "warmup"),
+    _line("http-listening", r"^INFO:\s+Uvicorn running on|^Starting vLLM API server", "Uvicorn running", "warmup"),
+    _line("ready", r"^INFO:\s+Application startup complete", "Application startup complete", "ready"),
+    _line("decode-batch", r"Avg prompt throughput:.*Running: (?P<running>\d+) reqs", "throughput", kind="batch"),
+    _line("generate-done", r'"POST /(?:generate|v1/\S+) HTTP/1.1" 200', "POST 200", kind="batch"),
+    _line("shutdown", r"^INFO:\s+Shutting down|^Shutting down FastAPI|^\[shutdown\]", "Shutting down", "shutdown"),
+    failure("engine-core", r"EngineCore (?:encountered a fatal error|failed to start)", "EngineCore failed"),
+    failure("worker-died", r"Worker proc \S*?-(?P<rank>\d+) died unexpectedly", "worker {rank} died"),
+    failure("worker-failed", r"WorkerProc (?:failed to start|initialization failed)", "a worker failed"),
+    failure("core-died", r"Engine core proc(?:ess)? \S+ died unexpectedly", "the engine core died", victim=True),
+    failure("core-start", r"Engine core initialization failed", "the engine core did not start", victim=True),
+    failure("engine-dead", r"EngineDeadError", "the engine is dead", victim=True),
+    complaint("no-broadcast-block", r"No available shared memory broadcast block found", "no broadcast block for 60 s"),
+    *LINES,
+)
+
+STEPS = (
+    Step("server-args"),
+    Step("rendezvous-begin", optional=True),
+    Step("rendezvous-end", optional=True),
+    Step("load-weight-begin"),
+    Step("load-weight-end"),
+    Step("compile-begin", optional=True),
+    Step("compile-end", optional=True),
+    Step("kv-cache-allocated"),
+    Step("capture-begin", optional=True),
+    Step("capture-end", optional=True),
+    Step("ready-summary", optional=True),
+    Step("http-started"),
+    Step("ready"),
+)
+
+DULL = (
+    rb"(?:\(APIServer[^)\n]{0,20}\) )?(?:INFO \d\d-\d\d \d\d:\d\d:\d\d \[loggers\.py:\d+\]|"
+    rb"INFO: {1,8}[^\n]{0,80}HTTP/1\.[01]\" [23])"
+)
+
 ENGINE = Engine(
     name="vllm",
     launchers=(
@@ -74,4 +166,11 @@ ENGINE = Engine(
     titles=TITLES,
     options=OPTIONS,
     frames=FRAMES,
+    log_prefix=re.compile(
+        r"(?:(?:INFO|WARNING|ERROR|DEBUG|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[[^\]]+\] )(?:\[[\w/]+\.py:\d+\] )?"
+    ),
+    log_lines=LOG_LINES,
+    steps=STEPS,
+    dull=DULL,
+    rank_axis="tp",
 )

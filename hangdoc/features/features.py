@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from hangdoc.features.baseline import Baseline
 from hangdoc.features.dumps import Dumps, ThreadHistory, dumps
 from hangdoc.features.gpu import GpuHistory, gpu_histories, gpu_memory_moved
 from hangdoc.features.http import HttpState, http_state
@@ -17,6 +18,7 @@ from hangdoc.features.locks import TimedLocks, recent_locks
 from hangdoc.features.motion import Flow, Motion, flow, motion
 from hangdoc.features.outputs import LogState, OutputFile, descriptors, log_state, opened_gpu, outputs
 from hangdoc.features.phases import launch_phase, member_phase
+from hangdoc.features.startup import Start, log_phase, start_of
 from hangdoc.model.ending import Ended
 from hangdoc.model.engine import Engine
 from hangdoc.model.fd import OpenFile
@@ -122,11 +124,18 @@ class Features:
     standing_s: Reading[float]
     patience_set: Mapping[Stage, float]
     http: Reading[HttpState | None]
+    start: Reading[Start]
+    baseline: Baseline | None = None
 
     @property
     def has_ended(self) -> bool:
         """Whether nobody is alive any more: every member has left, or is a zombie."""
         return self.members.keys() <= {death.process.key for death in self.zombies}
+
+    @property
+    def is_log(self) -> bool:
+        """Whether a log is all there is: nobody looked at the processes."""
+        return self.launch.known_from == "log"
 
     @property
     def movers(self) -> tuple[Member, ...]:
@@ -153,13 +162,21 @@ def is_tracker(process: Process) -> bool:
     return "resource_tracker" in process.title
 
 
-_NOT_ASKED = Missing("progress", "not-taken", "since when the totals stand was not asked")
+@dataclass(frozen=True)
+class Beyond:
+    """What a window alone does not tell. standing_s: for how long the totals stand; baseline: what good starts took."""
+
+    standing_s: Reading[float]
+    baseline: Baseline | None = None
+
+
+_NOTHING_BEYOND = Beyond(Missing("progress", "not-taken", "since when the totals stand was not asked"))
 
 
 def features(
-    trace: Trace, engine: Engine, window: Window, *, steady: bool, standing_s: Reading[float] = _NOT_ASKED
+    trace: Trace, engine: Engine, window: Window, *, steady: bool, beyond: Beyond = _NOTHING_BEYOND
 ) -> Features:
-    """Compute everything about one window of a trace; steady, standing_s: what was found of it as a whole."""
+    """Compute everything about one window of a trace; steady: its last slices are of one kind."""
     index = Index(trace)
     launch = trace.header.launch
     last = trace.snapshots[window.last]
@@ -191,11 +208,13 @@ def features(
         listened=_listened([one.listening for _, one in around[-2:]]),
         phase="unknown",
         steady=steady,
-        standing_s=standing_s,
+        standing_s=beyond.standing_s,
         patience_set=trace.header.patience_s,
         http=http_state(index, window),
+        baseline=beyond.baseline,
+        start=Known(start_of(log.value.milestones, engine)) if isinstance(log, Known) else log,
     )
-    return _with_phase(shell)
+    return _with_phase(shell, engine)
 
 
 def _listened(readings: list[Reading[bool]]) -> Reading[bool]:
@@ -207,7 +226,11 @@ def _listened(readings: list[Reading[bool]]) -> Reading[bool]:
     return Known(all(reading == Known(True) for reading in readings))
 
 
-def _with_phase(shell: Features) -> Features:
+def _with_phase(shell: Features, engine: Engine) -> Features:
+    if shell.is_log and isinstance(shell.log, Known):
+        phase = log_phase(shell.log.value, engine)
+        if phase != "unknown":
+            return replace(shell, phase=phase)
     movers = {member.key for member in shell.movers}
     asks_warmup = any(_asks_warmup(member) for member in shell.members.values())
     phase = launch_phase([member.phase for member in shell.movers], shell.log, asks_warmup=asks_warmup)

@@ -9,6 +9,8 @@ from hangdoc.model.diagnosis import MissingReading
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Known, Missing
 
+UNTIL_WHEN = Missing("log", "not-in-input", "nothing tells until when the log stayed like this", "add --now TIME")
+
 
 def missing_readings(index: Index, seen: Features) -> tuple[MissingReading, ...]:
     """Return every missing reading once, sorted by probe and process."""
@@ -17,6 +19,8 @@ def missing_readings(index: Index, seen: Features) -> tuple[MissingReading, ...]
         found.append((None, seen.launch.engine_version))
     if isinstance(seen.gpus, Missing):
         found.append((None, seen.gpus))
+    if isinstance(seen.log, Known) and not seen.log.value.until_known:
+        found.append((None, UNTIL_WHEN))
     for member in seen.members.values():
         readings: list[object] = [member.motion, member.flow]
         if not isinstance(member.motion, Missing):
@@ -53,7 +57,7 @@ def _lacks(output: OutputFile) -> tuple[Missing, ...]:
 def _row(process: ProcessKey | None, missing: Missing) -> MissingReading:
     return MissingReading(
         probe=missing.probe,
-        pid=None if process is None else process.pid,
+        pid=None if process is None or process.pid < 0 else process.pid,
         reason=missing.reason,
         detail=missing.detail,
         remedy=missing.remedy,

@@ -13,6 +13,9 @@ from hangdoc.model.reading import Known, Missing, Reading
 
 OUTPUT_DESCRIPTORS = (1, 2)
 
+HARD_WATCHDOG = "watchdog"
+"""The complaint after which a server ends itself; all others may pass."""
+
 
 @dataclass(frozen=True)
 class LogState:
@@ -20,8 +23,10 @@ class LogState:
 
     milestones: every milestone line so far, oldest first; crashes: crash and watchdog lines; fresh: lines of any kind
     that were written within the window and say something new; progress: progress lines so far, each text once, in the
-    order in which they were last written; grown_bytes: growth of the file in the window;
-    silent_s: since its last write, at the end of the window; last_progress: the newest state of any progress bar.
+    order in which they were last written; grown_bytes: growth of the file in the window; silent_s: since its last
+    write, at the end of the window; last_progress: the newest state of any progress bar; until_known: somebody watched
+    until then; complaints: all lines by which somebody complains of a wait; endless: the newest batch and progress
+    lines; lines, size_bytes, last_stamp: of the whole file; has_file_time: the file's own time of change is known.
     """
 
     milestones: tuple[LogEvent, ...]
@@ -32,6 +37,13 @@ class LogState:
     path: str
     progress: tuple[LogEvent, ...] = ()
     last_progress: LogEvent | None = None
+    complaints: tuple[LogEvent, ...] = ()
+    endless: tuple[LogEvent, ...] = ()
+    lines: int = 0
+    size_bytes: int = 0
+    last_stamp: str = ""
+    until_known: bool = True
+    has_file_time: bool = True
 
     def reached(self, name: str) -> bool:
         """Tell whether a milestone stands in the log."""
@@ -59,13 +71,20 @@ def log_state(index: Index, window: Window, end_wall_ns: int) -> Reading[LogStat
     return Known(
         LogState(
             milestones=tuple(event for event in every if event.kind == "milestone"),
-            crashes=tuple(event for event in every if event.kind in {"crash", "watchdog"}),
+            crashes=tuple(event for event in every if event.kind == "crash" or event.name == HARD_WATCHDOG),
             fresh=_fresh(every, tuple(event for tail in inside for event in tail.events)),
             grown_bytes=max(0, last.size_bytes - before[-1].size_bytes),
             silent_s=max(0.0, (end_wall_ns - last.modified_wall_ns) / 1e9),
             path=path,
             last_progress=next((event for event in reversed(every) if event.kind == "progress"), None),
             progress=_last_of_each(every),
+            complaints=tuple(event for event in every if event.kind == "watchdog"),
+            endless=tuple(event for event in every if event.kind in {"batch", "progress"}),
+            lines=last.lines,
+            size_bytes=last.size_bytes,
+            last_stamp=last.last_stamp,
+            until_known=last.until_known,
+            has_file_time=last.modified_wall_ns > 0,
         )
     )
 

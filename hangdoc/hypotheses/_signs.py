@@ -38,7 +38,7 @@ def name_of(process: Process) -> str:
     """
     rank = "".join(f" {axis.upper()}{number}" for axis, number in sorted(process.rank.items()))
     role = "process" if process.role == "other" else process.role
-    return f"{role}{rank} (pid {process.key.pid})"
+    return f"{role}{rank} (pid {process.key.pid})" if process.key.pid > 0 else f"{role}{rank}"
 
 
 def culprit(member: Member, reason: str, tid: int | None = None) -> Culprit:
@@ -112,6 +112,8 @@ def short_file(file: str) -> str:
 
 def readings_are_steady(case: Case) -> Outcome:
     """The last slices of 1 s are all of one kind (working, busy or quiet), so that this is a state, not a moment."""
+    if case.features.window.seconds <= 0:
+        return Unread("one moment only: nothing tells whether it stays so")
     if case.features.steady:
         return Present(f"the readings of the last {case.features.window.seconds:.0f} s are all of one kind")
     return Absent("the readings changed within the last slices: this may be passing")
@@ -313,6 +315,8 @@ def silence_outlasts_patience(features: Features) -> Outcome:
     """
     if any(isinstance(member.main, Missing) for member in features.movers):
         return Unread("which phase each rank is in: a stack is missing")
+    if isinstance(features.log, Known) and not features.log.value.until_known:
+        return Unread("nothing tells until when its log stayed as it is")
     spent, patience = no_progress_s(features), patience_s(features)
     if isinstance(spent, Missing):
         return Unread.of(spent, "since when the launch is silent")

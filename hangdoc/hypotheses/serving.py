@@ -41,6 +41,8 @@ def _results_come_out(case: Case) -> Outcome:
             return Unread(f"how often {signs.name_of(member.process)} wakes")
         if rate >= FEWEST_WAKES_PER_S:
             return Present(f"{signs.name_of(member.process)} wakes {rate:.0f} times a second")
+    if case.features.is_log:
+        return Unread("whether results come out since then")
     return Absent("no result came out: the detokenizer sleeps and the log stands")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
@@ -11,8 +10,6 @@ from hangdoc.hypotheses import _ranks as ranks
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Missing
-
-_COUNT_OF = re.compile(r"store barrier of rank (\d+): (\d+) of (\d+)")
 
 
 @dataclass(frozen=True)
@@ -29,12 +26,12 @@ def _count(case: Case) -> _Count | Unread | None:
     log = case.features.log
     if isinstance(log, Missing):
         return Unread.of(log, "how many ranks the store barrier counts")
-    texts = (_COUNT_OF.search(event.text) for event in log.value.progress if event.name == "store-barrier")
-    found = [tuple(map(int, match.groups())) for match in texts if match is not None]
-    if not found:
+    lines = [event.numbers for event in log.value.complaints if event.name == "store-barrier"]
+    counts = [one for one in lines if one.keys() >= {"printer", "came", "world"}]
+    if not counts:
         return None
-    _, came, size = found[-1]
-    return _Count(came, size, frozenset(rank for rank, *_ in found))
+    newest = counts[-1]
+    return _Count(int(newest["came"]), int(newest["world"]), frozenset(int(one["printer"]) for one in counts))
 
 
 def _count_is_wrong(case: Case) -> Outcome:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
-from functools import lru_cache
 
+from hangdoc.logs.anchors import may_be_known
+from hangdoc.logs.prefixes import Unwrapped, unwrap
+from hangdoc.logs.stamps import stamp_of
 from hangdoc.model.engine import Engine, LogLine
 from hangdoc.model.log import LogEvent
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
-_TIME = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)")
 _LONGEST_LINE = 20_000
 """Characters of a line that are looked at: the longest lines an engine prints are its server_args, about 10,000."""
+
+
+_ECHOES = ("Receive: ", "Finish: ", "Received request ", "Generated response ")
+"""How the lines begin with which servers repeat what a client sent: its text may say anything."""
 
 
 def events(data: bytes, engine: Engine, offset: int = 0, since: datetime | None = None) -> Iterator[LogEvent]:
@@ -28,47 +34,97 @@ def events(data: bytes, engine: Engine, offset: int = 0, since: datetime | None 
     >>> [(event.name, event.rank, event.offset) for event in events(log, ENGINE)]
     [('load-weight-begin', {'tp': 1}, 12)]
     """
+    oldest = "" if since is None else f"{since:%Y-%m-%d %H:%M:%S}"
     is_older = False
-    for start, raw in _pieces(data):
-        line = _CONTROL.sub("", raw[:_LONGEST_LINE].decode("utf-8", "replace"))
-        if since is not None and (stamp := _TIME.search(line)) is not None:
-            is_older = datetime.fromisoformat(stamp.group(1)) < since
+    for start, raw in pieces(data):
+        line = text_of(raw)
+        if oldest and len(stamp := stamp_of(line)) == len(oldest):
+            is_older = stamp < oldest
         if not is_older and (event := read_line(line, engine, offset + start)) is not None:
             yield event
 
 
+def text_of(raw: bytes) -> str:
+    """Return a line as text, without colours; bytes that are no UTF-8 become one sign each."""
+    text = raw[:_LONGEST_LINE].decode("utf-8", "replace")
+    return _CONTROL.sub("", text) if "\x1b" in text else text
+
+
 def read_line(line: str, engine: Engine, offset: int = 0) -> LogEvent | None:
     """Return the event that one line stands for, or None when the engine's table does not know it."""
-    prefix = engine.log_prefix.search(line) if engine.log_prefix is not None else None
-    body = (line[prefix.end() :] if prefix is not None else line).strip()
-    if not _any_of(engine).search(body):
+    if not may_be_known(line, engine):
+        return None
+    bare = unwrap(line, engine.rank_axis)
+    prefix = engine.log_prefix.search(bare.text) if engine.log_prefix is not None else None
+    body = (bare.text[prefix.end() :] if prefix is not None else bare.text).strip()
+    if body.startswith(_ECHOES):
         return None
     for known in engine.log_lines:
         if (match := known.pattern.search(body)) is not None:
-            return _event(known, match, prefix, offset)
+            told = replace(bare, rank=_rank(prefix, bare), stamp=stamp_of(line) or bare.stamp)
+            return _event(known, match, told, offset)
     return None
 
 
-def _event(known: LogLine, match: re.Match[str], prefix: re.Match[str] | None, offset: int) -> LogEvent:
-    ranks = prefix.groupdict() if prefix is not None else {}
+def _rank(prefix: re.Match[str] | None, bare: Unwrapped) -> dict[str, int]:
+    printed = prefix.groupdict() if prefix is not None else {}
+    return dict(bare.rank) | {axis: int(number) for axis, number in printed.items() if number is not None}
+
+
+def _event(known: LogLine, match: re.Match[str], line: Unwrapped, offset: int) -> LogEvent:
+    groups = {name: value for name, value in match.groupdict().items() if value is not None}
+    numbers = {name: float(value) for name, value in groups.items() if re.fullmatch(r"-?\d{1,15}", value, re.ASCII)}
+    if known.kind == "progress":
+        numbers |= bar_of(line.text)
+    if line.pid and known.kind != "crash":
+        numbers.setdefault("pid", float(line.pid))
     return LogEvent(
         kind=known.kind,
         name=known.name,
         phase=known.phase,
-        rank={axis: int(number) for axis, number in ranks.items() if number is not None},
+        rank=line.rank,
         offset=offset,
-        text=known.text.format(**{name: value for name, value in match.groupdict().items() if value is not None}),
+        text=known.text.format(**groups),
+        stamp=line.stamp,
+        victim=known.victim,
+        numbers=numbers,
     )
 
 
-@lru_cache
-def _any_of(engine: Engine) -> re.Pattern[str]:
-    """Return one pattern for all lines, since nearly every line of a long log is known to none of them."""
-    alternatives = (re.sub(r"\(\?P<\w+>", "(?:", known.pattern.pattern) for known in engine.log_lines)
-    return re.compile("|".join(alternatives) or r"(?!)")
+_BAR = re.compile(
+    r"(?P<done>\d{1,9})/(?P<total>\d{1,9}) "
+    r"\[(?P<elapsed>(?:\d{1,4}:)?\d{1,2}:\d\d)<(?P<left>(?:\d{1,4}:)?\d{1,2}:\d\d|\?)"
+)
 
 
-def _pieces(data: bytes) -> Iterator[tuple[int, bytes]]:
+def bar_of(text: str) -> dict[str, float]:
+    """Return the numbers of a progress bar as tqdm draws it: done, total, elapsed_s, left_s; those that it has.
+
+    >>> bar_of("98% Completed | 159/163 [31:48<00:40, 10.19s/it]")
+    {'done': 159.0, 'total': 163.0, 'elapsed_s': 1908.0, 'left_s': 40.0}
+    """
+    match = _BAR.search(text)
+    if match is None:
+        return {}
+    found = {"done": float(match["done"]), "total": float(match["total"]), "elapsed_s": _seconds(match["elapsed"])}
+    return found if match["left"] == "?" else {**found, "left_s": _seconds(match["left"])}
+
+
+def _seconds(clock: str) -> float:
+    seconds = 0.0
+    for part in clock.split(":"):
+        seconds = seconds * 60 + int(part)
+    return seconds
+
+
+def loose(known: LogLine) -> str:
+    """Return a line's pattern without groups' names, and without the anchor that counts from its prefix's end."""
+    pattern = re.sub(r"\(\?P<\w+>", "(?:", known.pattern.pattern)
+    return re.sub(r"(^|\||\()\^", r"\1", pattern)
+
+
+def pieces(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield (offset, line) of every line that is not empty; what follows the last line's end is left out."""
     start = 0
     for end in (match.start() for match in re.finditer(rb"[\r\n]", data)):
         if end > start:

@@ -121,10 +121,10 @@ class MissingReading(Struct, frozen=True, kw_only=True):
 
 
 class ProcessState(Struct, frozen=True, kw_only=True):
-    """One member at the end of the observation."""
+    """One member at the end of the observation. pid, start_ticks: null of one that a log names by its rank only."""
 
-    pid: int
-    start_ticks: int
+    pid: int | None
+    start_ticks: int | None
     role: Role
     rank: dict[str, int]
     state: str | None
@@ -147,6 +147,49 @@ class StackClass(Struct, frozen=True, kw_only=True):
     odd: bool
 
 
+class LogStep(Struct, frozen=True, kw_only=True):
+    """A step of the start that the log has.
+
+    at: of the first rank that said it, on the log's own clock; took_s: until the next step; ranks: how many said it;
+    last_rank, spread_s: who said it last, and how long after the first one.
+    """
+
+    name: str
+    text: str
+    at: str
+    ranks: int
+    took_s: float | None
+    last_rank: dict[str, int]
+    spread_s: float | None
+
+
+class LogReport(Struct, frozen=True, kw_only=True):
+    """What the launch's log says by itself.
+
+    next: the first step that is missing of those that every good start says, next_text: its wording; absent: ranks
+    that have not said the last step, which others have; silent_s: since its last line, null where nothing tells until
+    when; changed_s: since the file was last changed, which for a copy is its copying; bar: the progress bar that it
+    ends with, left_s: the time that this bar still takes at its pace; failures, complaints: in their order;
+    baseline: how it differs from good starts.
+    """
+
+    path: str
+    lines: int
+    size_bytes: int
+    last_at: str
+    steps: tuple[LogStep, ...]
+    next: str | None
+    next_text: str | None
+    absent: tuple[dict[str, int], ...]
+    silent_s: float | None
+    changed_s: float | None
+    bar: str | None
+    left_s: float | None
+    failures: tuple[str, ...]
+    complaints: tuple[str, ...]
+    baseline: tuple[str, ...]
+
+
 class Diagnosis(Struct, frozen=True, kw_only=True):
     """The whole answer; report.document turns it into the JSON of the contract."""
 
@@ -166,3 +209,4 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
     window_s: float
     processes: tuple[ProcessState, ...]
     stack_classes: tuple[StackClass, ...] = ()
+    log: LogReport | None = None

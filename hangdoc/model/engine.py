@@ -60,7 +60,8 @@ class LogLine:
     """A line that the engine prints.
 
     pattern: searched in the line after its prefix; its groups may appear in text ("{elapsed} s").
-    since, until: engine versions that print it ("" = all); first and last seen in a released wheel.
+    since, until: engine versions that print it ("" = all); first and last seen in a released wheel;
+    victim: who prints it suffers from somebody else's failure.
     """
 
     name: str
@@ -70,6 +71,21 @@ class LogLine:
     phase: Phase = "unknown"
     since: str = ""
     until: str = ""
+    victim: bool = False
+
+
+@dataclass(frozen=True)
+class Step:
+    """A milestone of a start, in the order in which a good one passes them.
+
+    name: of the log lines that say so; every_rank: each rank prints it; optional: a good start may leave it out
+    (graphs are switched off); dated: only versions print it whose time stamps have a date.
+    """
+
+    name: str
+    every_rank: bool = False
+    optional: bool = False
+    dated: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,7 +109,9 @@ class Engine:
     """One engine's tables; equal by identity only, because they are asked for with every frame.
 
     launchers: patterns of a launcher's command line (argv joined by blanks); distribution: the package whose
-    dist-info names the version; frames: rules of this engine, tried before the common ones of features.
+    dist-info names the version; frames: rules of this engine, tried before the common ones of features;
+    steps: its start in order; dull: how the lines begin that a serving engine prints without end (a regular expression
+    for bytes, without groups), so that a long log is read fast; rank_axis: the axis that a bare rank number counts on.
     """
 
     name: EngineName
@@ -103,4 +121,7 @@ class Engine:
     options: tuple[Option, ...] = ()
     log_prefix: re.Pattern[str] | None = None
     log_lines: tuple[LogLine, ...] = ()
+    steps: tuple[Step, ...] = ()
+    dull: bytes = b""
+    rank_axis: str = "rank"
     frames: tuple[FrameRule, ...] = ()

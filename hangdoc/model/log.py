@@ -29,7 +29,10 @@ class LogEvent(Struct, frozen=True, kw_only=True):
 
     name: the table entry ("load-weight-begin"); phase: the phase this line opens ("unknown" for lines that open
     none); rank: as printed in the line's prefix; offset: byte offset of the line in the log;
-    text: the table's own wording with the numbers of the line, never free text of the line.
+    text: the table's own wording with the numbers of the line, never free text of the line;
+    stamp: the line's time as the log's own clock printed it, without a zone ("2026-01-02 03:04:05", "01-02 03:04:05",
+    "03:04:05"; "" for a line without one); victim: who prints it suffers from somebody else's failure;
+    numbers: of the line: of a bar done, total, elapsed_s, left_s; of a failure pid, code, or rank, whom it speaks of.
     """
 
     kind: LogEventKind
@@ -38,13 +41,20 @@ class LogEvent(Struct, frozen=True, kw_only=True):
     rank: dict[str, int] = {}
     offset: int = 0
     text: str = ""
+    stamp: str = ""
+    victim: bool = False
+    numbers: dict[str, float] = {}
 
 
 class LogTail(Struct, frozen=True, tag="log"):
     """The log probe's reading of one log file: the events that are new since the last reading.
 
     path: the file; writers: pids of the members that hold it open for writing; size_bytes and modified_wall_ns at
-    the reading; first: this reading began at the start of the (available part of the) file.
+    the reading; first: this reading began at the start of the (available part of the) file;
+    lines: how many it had, or had when it became ready (0: not counted); last_stamp: the newest time that any line of
+    it has, known or not;
+    until_known: somebody watched until the reading that nothing more came. Of a file by itself nobody knows: its
+    server may have ended, and a copy is as old as its copying.
     """
 
     path: str
@@ -53,3 +63,6 @@ class LogTail(Struct, frozen=True, tag="log"):
     modified_wall_ns: int
     events: tuple[LogEvent, ...]
     first: bool = False
+    lines: int = 0
+    last_stamp: str = ""
+    until_known: bool = True

@@ -15,7 +15,8 @@ EngineName: TypeAlias = Literal["sglang", "vllm", "torchrun", "generic"]
 class ProcessKey(Struct, frozen=True, order=True, array_like=True):
     """What identifies a process: a pid is reused, pid and start time together are not.
 
-    start_ticks: field 22 of /proc/PID/stat, in clock ticks since boot.
+    start_ticks: field 22 of /proc/PID/stat, in clock ticks since boot. A pid below 0 stands for a process that a log
+    speaks of without its pid.
     """
 
     pid: int
@@ -42,6 +43,7 @@ class Process(Struct, frozen=True, kw_only=True):
 class Launch(Struct, frozen=True, kw_only=True):
     """The whole launch, as found when hangdoc attached.
 
+    known_from: "log": nobody looked at the machine, a log is all there is.
     settings: the launcher's options that the reasoning needs, by their long name without dashes and with the
     dashes turned into underscores ({"tp_size": "2", "nnodes": "2", "port": "30000"}); engines name them.
     """
@@ -51,3 +53,4 @@ class Launch(Struct, frozen=True, kw_only=True):
     engine_version: Reading[str] = Missing("launch", "not-taken")
     settings: dict[str, str] = {}
     processes: tuple[Process, ...] = ()
+    known_from: Literal["live", "log"] = "live"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from hangdoc import __version__
-from hangdoc.model.diagnosis import Diagnosis, MissingReading, Wait
+from hangdoc.model.diagnosis import Diagnosis, MissingReading, ProcessState, Wait
 from hangdoc.report.plain import unsurrogated
 
 SCHEMA = 1
@@ -48,13 +48,17 @@ def _ordered(diagnosis: Diagnosis) -> Json:
         "outputs": [_plain(out) for out in sorted(diagnosis.outputs, key=lambda out: (out.pid, out.fd))],
         "gpus": None if gpus is None else [_plain(gpu) for gpu in sorted(gpus, key=lambda gpu: gpu.index)],
         "missing": [_plain(lack) for lack in sorted(diagnosis.missing, key=_missing_order)],
-        "processes": [_plain(one) for one in sorted(diagnosis.processes, key=lambda one: (one.pid, one.start_ticks))],
+        "processes": [_plain(one) for one in sorted(diagnosis.processes, key=_process_order)],
     }
 
 
 def _wait_order(wait: Wait) -> tuple[int, int, int, int, str, str]:
     start, end = wait.from_, wait.to
     return (start.pid, start.tid or 0, end.pid, end.tid or 0, wait.through, wait.detail)
+
+
+def _process_order(one: ProcessState) -> tuple[int, int, str]:
+    return (one.pid or 0, one.start_ticks or 0, str(sorted(one.rank.items())))
 
 
 def _missing_order(lack: MissingReading) -> tuple[str, int, str, str]:

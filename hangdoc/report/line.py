@@ -20,6 +20,12 @@ def change(diagnosis: Diagnosis) -> str:
     return plain(f"{time}Z  {verdict:<24} {diagnosis.phase:<13} {diagnosis.headline}")
 
 
+def first_answer(diagnosis: Diagnosis) -> str:
+    """Return what the end of a long log says, before the rest of it is read."""
+    verdict = f"{diagnosis.verdict} ({GRADE_WORDS[diagnosis.grade]})"
+    return plain(f"hangdoc: by its end alone: {verdict}, {diagnosis.phase}: {diagnosis.headline} Reading all of it ...")
+
+
 def _state(diagnosis: Diagnosis) -> tuple[object, ...]:
     culprits = frozenset((one.pid, one.start_ticks) for one in diagnosis.culprits)
     return (diagnosis.verdict, diagnosis.grade, diagnosis.phase, culprits)

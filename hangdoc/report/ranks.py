@@ -25,7 +25,7 @@ def ranks_compared(diagnosis: Diagnosis) -> list[RenderableType]:
     """Return a line for each class of stacks; nothing where there is only one rank to compare."""
     if sum(len(one.pids) for one in diagnosis.stack_classes) < 2:
         return []
-    names = {one.pid: rank_text(one.role, one.rank) for one in diagnosis.processes}
+    names = {one.pid: rank_text(one.role, one.rank) for one in diagnosis.processes if one.pid is not None}
     return [_class(one, names) for one in diagnosis.stack_classes]
 
 

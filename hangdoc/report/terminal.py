@@ -10,9 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from hangdoc.diagnosis import UNSURE
-from hangdoc.model.diagnosis import Culprit, Diagnosis, Finding, GpuState, Output, ProcessState, Wait, WaitEnd
+from hangdoc.model.diagnosis import Culprit, Diagnosis, Finding, GpuState, Output, ProcessState, Target, Wait, WaitEnd
 from hangdoc.report.document import timestamp
 from hangdoc.report.lacks import Lack, grouped
+from hangdoc.report.log import log_rows
 from hangdoc.report.plain import plain
 from hangdoc.report.ranks import ranks_compared
 from hangdoc.report.rows import bullet, harmless, section
@@ -41,11 +42,16 @@ VERDICT_STYLES = {
 def parts(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     """Yield the report's sections in the order in which a tired person needs them."""
     yield from _head(diagnosis)
-    yield from section("Who has to move", [_culprit(one) for one in diagnosis.culprits])
+    yield from section("Who has to move", [_culprit(one, diagnosis.target) for one in diagnosis.culprits])
     yield from section("Next", _next_steps(diagnosis))
+    log = list(section("Log", log_rows(diagnosis.log)))
+    if diagnosis.target.kind == "log":  # all that there is; elsewhere the processes themselves say more
+        yield from log
     yield from _evidence(diagnosis)
     yield from section("Who waits for whom", _waits(diagnosis))
     yield from section("Ranks compared", ranks_compared(diagnosis))
+    if diagnosis.target.kind != "log":
+        yield from log
     yield from _verdicts(diagnosis)
     yield from section("Output", _outputs(diagnosis.outputs))
     yield from section("GPUs", [_gpu(one) for one in diagnosis.gpus or ()])
@@ -64,11 +70,12 @@ def _head(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     yield harmless(diagnosis.headline, "bold")
 
 
-def _culprit(culprit: Culprit) -> RenderableType:
+def _culprit(culprit: Culprit, target: Target) -> RenderableType:
     who = rank_text(culprit.role, culprit.rank)
     if culprit.outside:
         who = "outside the launch"
-    pid = "not there at all" if culprit.pid is None else f"pid {culprit.pid}"
+    absent = "pid not known" if target.kind == "log" and not culprit.outside else "not there at all"
+    pid = absent if culprit.pid is None else f"pid {culprit.pid}"
     thread = "" if culprit.tid in (None, culprit.pid) else f", thread {culprit.tid}"
     return bullet(">", f"{who}, {pid}{thread}: {culprit.reason}", "bold red")
 
@@ -112,7 +119,7 @@ def _finding(finding: Finding, reasons: Sequence[str]) -> RenderableType:
 
 
 def _waits(diagnosis: Diagnosis) -> list[RenderableType]:
-    names = {one.pid: rank_text(one.role, one.rank) for one in diagnosis.processes}
+    names = {one.pid: rank_text(one.role, one.rank) for one in diagnosis.processes if one.pid is not None}
     sure = [wait for wait in diagnosis.waits if not wait.detail.endswith(UNSURE)]
     rows = [_wait(one, names) for one in sure]
     if left := len(diagnosis.waits) - len(sure):
@@ -208,7 +215,7 @@ def _processes(processes: Sequence[ProcessState]) -> Iterator[RenderableType]:
 
 def _row(one: ProcessState) -> Iterable[Text]:
     role = rank_text(one.role, one.rank)
-    cells = (str(one.pid), role, one.state or "?", ratio(one.cpu_ratio), ratio(one.demand_ratio), one.phase)
+    cells = (str(one.pid or "?"), role, one.state or "?", ratio(one.cpu_ratio), ratio(one.demand_ratio), one.phase)
     return [harmless(cell) for cell in cells]
 
 
@@ -217,5 +224,6 @@ def _foot(diagnosis: Diagnosis) -> RenderableType:
     engine = target.engine if target.engine_version is None else f"{target.engine} {target.engine_version}"
     where = "" if target.pid is None else f" pid {target.pid}"
     host = "" if target.host is None else f" on {target.host}"
-    seen = f"watched for {diagnosis.window_s:.1f} s, {timestamp(diagnosis.taken_wall_ns)}"
+    how = "read from a log" if target.kind == "log" else f"watched for {diagnosis.window_s:.1f} s"
+    seen = f"{how}, {timestamp(diagnosis.taken_wall_ns)}"
     return Padding(harmless(f"{engine}{where}{host}, {seen}", "dim"), (1, 0, 0, 0))

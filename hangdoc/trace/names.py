@@ -71,6 +71,12 @@ def code_name(tokens: Tokens, text: str) -> str:
     return text if _CODE_NAME.fullmatch(text) else tokens.of(text, "name")
 
 
+def stamp(tokens: Tokens, text: str) -> str:
+    """Keep the time of a log's line."""
+    printed = r"(?:(?:(?:\d{4}-)?\d\d-\d\d )?\d\d:\d\d:\d\d)?"
+    return text if re.fullmatch(printed, text, re.ASCII) else tokens.of(text, "text")
+
+
 def futex_key(tokens: Tokens, text: str) -> str:
     """Keep the device, inode and offset that processes know a shared futex by; they have to stay equal."""
     return (

@@ -70,6 +70,9 @@ TEXT_RULES: dict[tuple[type[Struct], str], TextRule] = {
     (LogEvent, "name"): names.code_name,
     (LogEvent, "rank"): names.rank_dimension,
     (LogEvent, "text"): wording.sentence,
+    (LogEvent, "stamp"): names.stamp,
+    (LogEvent, "numbers"): names.code_name,
+    (LogTail, "last_stamp"): names.stamp,
     (LogTail, "path"): names.path,
 }
 """What stays of each text in a field. A field that is in neither table loses all its text (names.free_text)."""

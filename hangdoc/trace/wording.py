@@ -39,6 +39,15 @@ _OF_HTTP = _words("enable entered http metrics publish")
 _WORDS_OF_SURROUNDINGS = _words("frames room shared somebody space stands")
 """What the probes lock-files and surroundings say, and the table of log lines of shared memory."""
 
+_WORDS_OF_LOGS = _words(
+    """
+    addresses api application assigned autotuned backend block bs capturing channels check cold compiling counts custom
+    enginecore enqueued initializing llm max_total_num_tokens ops peer registering server_args shared soft space starts
+    terminate torch.compile world_size
+    """
+)
+"""What stands in the engines' tables of log lines."""
+
 VOCABULARY = _OF_BUFFERS | _words(
     """
     a able aborted about above absent access accounted acquire acquired acquiring added address after again against
@@ -97,7 +106,7 @@ VOCABULARY = _OF_BUFFERS | _words(
     why wide window with within without word words work worker workers works world world-readable would wrapper
     write writer writes writing written wrong xid yama yet yields you your yours zero zombie
     """
-).union(_OF_HTTP, _WORDS_OF_LINKS, _WORDS_OF_COLLECTIVES, _WORDS_OF_SURROUNDINGS)
+).union(_OF_HTTP, _WORDS_OF_LINKS, _WORDS_OF_COLLECTIVES, _WORDS_OF_SURROUNDINGS, _WORDS_OF_LOGS)
 """The words of messages that this project and the kernel write. A name that is none of them cannot get through."""
 
 

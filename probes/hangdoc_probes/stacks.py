@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hangdoc.errors import HangdocError
+from hangdoc.logs.pyspy import DumpedThread, parse_dump
 from hangdoc.model.process import Process, ProcessKey
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.model.snapshot import Payload, Sample
@@ -18,7 +19,6 @@ from hangdoc.procfs.cmdline import is_python
 from hangdoc.procfs.stat import split_stat
 from hangdoc.sampling.probe import Context, Probe, Round, Session
 from hangdoc_probes import _pyspy
-from hangdoc_probes._dump import DumpedThread, parse_dump
 from hangdoc_probes._reading import (
     CAP_SYS_PTRACE,
     attempt,

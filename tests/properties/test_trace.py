@@ -61,6 +61,7 @@ NAMED_IN_CODE = {
     (Missing, "probe"),
     (Sample, "probe"),
     (LogEvent, "name"),
+    (LogEvent, "numbers"),
     (ThreadWait, "wait_channel"),
     (Plain, "values"),
 }

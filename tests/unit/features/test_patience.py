@@ -12,7 +12,7 @@ from docs.generate import pages
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread, weigh
 from hangdoc.diagnosis import diagnose, hypotheses
 from hangdoc.engines.sglang import ENGINE
-from hangdoc.features.features import Features, features
+from hangdoc.features.features import Beyond, Features, features
 from hangdoc.features.index import Index
 from hangdoc.features.patience import DEFAULT_S, PATIENCE, no_progress_s, patience_s, stage_of, weight_bytes
 from hangdoc.features.standing import standing_s
@@ -80,7 +80,7 @@ def launch(*extra: Readings, rounds: int = 5, silent_s: float | None = 1.0, at: 
 
 def seen(of: Trace) -> Features:
     stood = standing_s(of, Index(of), (KEY,), len(of.snapshots) - 1)
-    return features(of, ENGINE, whole(of), steady=True, standing_s=stood)
+    return features(of, ENGINE, whole(of), steady=True, beyond=Beyond(stood))
 
 
 def test_every_stage_has_patience_and_a_source() -> None:

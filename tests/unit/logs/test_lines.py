@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hangdoc import discovery
 from hangdoc.engines.sglang import ENGINE
+from hangdoc.logs.anchors import may_be_known
 from hangdoc.logs.lines import events, read_line
+from hangdoc.trace.tokens import Tokens
+from hangdoc.trace.wording import sentence
 
 
 @pytest.mark.parametrize(
@@ -60,11 +65,13 @@ def test_crash_lines_keep_their_numbers_only(line: str, text: str) -> None:
         "Ignore import error when loading sglang.srt.models.x",
         "Health check failed. Server couldn't get a response from detokenizer for last 20 seconds",
         'INFO: 127.0.0.1:1 - "GET /health HTTP/1.1" 503 Service Unavailable',
+        "[2026-11-29 12:00:01] Receive: obj=GenerateReqInput(text='why CUDA out of memory?')",
     ],
 )
 def test_lines_that_prove_nothing(line: str) -> None:
-    """Lines that look like a failure and are none are no events."""
-    assert read_line(line, ENGINE) is None
+    """Lines that look like a failure and are none are no failure; a health check that fails is a complaint."""
+    event = read_line(line, ENGINE)
+    assert event is None or event.kind == "watchdog"
 
 
 def test_a_line_glued_on_a_bar() -> None:
@@ -90,3 +97,75 @@ def test_an_earlier_launch_in_the_same_file() -> None:
 def test_any_bytes(data: bytes) -> None:
     """No bytes whatever raise, and every event lies inside them."""
     assert all(0 <= event.offset < len(data) for event in events(data, ENGINE))
+
+
+@pytest.mark.parametrize(
+    ("line", "rank", "pid"),
+    [
+        ("sglang-1  | [2026-11-29 12:00:01 TP1] Load weight begin.", {"tp": 1}, 0),
+        ("2026-11-29T12:00:01.123456789Z stderr F [2026-11-29 12:00:01 TP1] Load weight begin.", {"tp": 1}, 0),
+        ("[pod/llm-0/server] [2026-11-29 12:00:01 TP1] Load weight begin.", {"tp": 1}, 0),
+        ("(WorkerDict pid=77, ip=10.0.0.1) [2026-11-29 12:00:01 TP1] Load weight begin.", {"tp": 1}, 77),
+        ("12: [2026-11-29 12:00:01] Load weight begin.", {"tp": 12}, 0),
+        ("Nov 29 12:00:01 host sglang[55]: [2026-11-29 12:00:01] Load weight begin.", {}, 0),
+        ('{"log":"[2026-11-29 12:00:01 TP1] Load weight begin.\\n","stream":"stderr","time":"2026-11-29T12:00:01Z"}',
+         {"tp": 1}, 0),
+        ("2026-11-29 12:00:01,527 - __main__ - INFO - [2026-11-29 12:00:01 TP0] Load weight begin.", {"tp": 0}, 0),
+        ("[gpu_id=3] Load weight begin.", {"tp": 3}, 0),
+        ("2026-11-29 12:00:01 ERROR 125765 [ DP10 TP10 EP10 scheduler.py:2655] Load weight begin.", {}, 0),
+        ("[default2]:[2026-11-29 12:00:01] Load weight begin.\r", {"tp": 2}, 0),
+    ],
+)  # fmt: skip
+def test_wrappings(line: str, rank: dict[str, int], pid: int) -> None:
+    """Containers, schedulers and loggers hide neither the line nor its rank, its process or its time."""
+    event = read_line(line, ENGINE)
+    assert event is not None
+    assert (event.name, event.rank, event.numbers.get("pid", 0)) == ("load-weight-begin", rank, pid)
+    assert event.stamp in ({"2026-11-29 12:00:01"} if "gpu_id" not in line else {""})
+
+
+@pytest.mark.parametrize(
+    ("line", "engine", "name", "stamp"),
+    [
+        ("(VllmWorker rank=1 pid=249) INFO 06-19 23:05:01 [loader.py:447] Loading weights took 0.69 seconds", "vllm",
+         "weights-read", "06-19 23:05:01"),
+        ("INFO 06-19 23:05:35 [gpu_model_runner.py:1608] Graph capturing finished in 17 secs, took 0.48 GiB", "vllm",
+         "capture-end", "06-19 23:05:35"),
+        ("(APIServer pid=1) INFO:     Application startup complete.", "vllm", "ready", ""),
+        ("[rank3]:[E421 04:13:43.426 PG.cpp:632] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, ran",
+         "generic", "nccl-watchdog", ""),
+        ("NVRM: Xid (PCI:0000:41:00): 79, pid=1, GPU has fallen off the bus.", "generic", "xid", ""),
+    ],
+)  # fmt: skip
+def test_other_engines(line: str, engine: str, name: str, stamp: str) -> None:
+    """vLLM, torch, NCCL and the kernel are read through their own tables."""
+    event = read_line(line, discovery.engine(engine))
+    assert event is not None
+    assert (event.name, event.stamp) == (name, stamp)
+
+
+def test_numbers_of_a_bar() -> None:
+    """A progress bar says how much is done, since when, and how long it will take at that pace."""
+    event = read_line(
+        "Loading safetensors checkpoint shards:  98% Completed | 159/163 [31:48<00:40, 10.19s/it]", ENGINE
+    )
+    assert event is not None
+    assert event.numbers == {"percent": 98, "done": 159, "total": 163, "elapsed_s": 1908, "left_s": 40}
+
+
+@pytest.mark.parametrize("name", ["sglang", "vllm", "torchrun", "generic"])
+def test_texts_survive_redaction(name: str) -> None:
+    """What a table says of a line stays readable in a recording."""
+    for line in discovery.engine(name).log_lines:
+        text = re.sub(r"\{\w+\}", "7", line.text)
+        assert sentence(Tokens(), text) == text
+
+
+@pytest.mark.parametrize("name", ["sglang", "vllm", "torchrun", "generic"])
+@given(data=st.data())
+def test_anchors(name: str, data: st.DataObject) -> None:
+    """Whatever a pattern of a table finds contains one of the plain texts that are looked for first."""
+    engine = discovery.engine(name)
+    pattern = data.draw(st.sampled_from([line.pattern for line in engine.log_lines]))
+    line = data.draw(st.from_regex(pattern))
+    assert may_be_known(line, engine)

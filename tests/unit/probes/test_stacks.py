@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from hangdoc.errors import HangdocError
+from hangdoc.logs.pyspy import parse_dump
 from hangdoc.model.process import Process
 from hangdoc.model.reading import Known
 from hangdoc.model.snapshot import Sample
 from hangdoc.model.stack import Stack, Stacks
 from hangdoc.procfs.stat import parse_stat
 from hangdoc_probes import _pyspy, stacks
-from hangdoc_probes._dump import parse_dump
 from tests.unit.probes.targets import context, known, missing, process_of, round_of, running, take
 
 DEEP = """

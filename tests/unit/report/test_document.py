@@ -31,7 +31,7 @@ CONTRACT_ORDER = [
     "processes",
 ]
 
-GROWN = ["stack_classes"]
+GROWN = ["stack_classes", "log"]
 """Fields that the document has gained since: behind all others."""
 
 

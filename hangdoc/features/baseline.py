@@ -1,0 +1,73 @@
+"""Good starts to compare with: what earlier launches took from step to step, or else what is usual anywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hangdoc.features.clock import seconds_between
+from hangdoc.features.startup import Reached, Start
+from hangdoc.model.reading import Known
+
+
+@dataclass(frozen=True)
+class GoodStart:
+    """A start that became ready. at_s: seconds from its first step to each one, by name; lines: it wrote."""
+
+    name: str
+    lines: int
+    at_s: dict[str, float]
+
+    def gap_s(self, step: str) -> float | None:
+        """Return the seconds from a step to the next one; None when it has no such step, or it is the last."""
+        names = list(self.at_s)
+        following = names[names.index(step) + 1 :] if step in names else []
+        return self.at_s[following[0]] - self.at_s[step] if following else None
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Good starts of the same server."""
+
+    starts: tuple[GoodStart, ...]
+
+    def longest_gap_s(self, step: str) -> float | None:
+        """Return the longest time that a good start took from a step to the next; None when none has it."""
+        gaps = [gap for start in self.starts if (gap := start.gap_s(step)) is not None]
+        return max(gaps, default=None)
+
+    def reached_at_s(self, step: str) -> tuple[float, float] | None:
+        """Return the earliest and the latest time at which good starts reached a step."""
+        times = [start.at_s[step] for start in self.starts if step in start.at_s]
+        return (min(times), max(times)) if times else None
+
+
+def good_start(name: str, lines: int, start: Start) -> GoodStart | None:
+    """Return a start as one to compare with; None when it never became ready, or its lines have no time."""
+    if start.last is None or start.last.step.name != "ready":
+        return None
+    times = {one.step.name: elapsed_s(start, one) for one in start.reached}
+    known = {step: at_s for step, at_s in times.items() if at_s is not None}
+    return GoodStart(name, lines, known) if len(known) > 1 else None
+
+
+def elapsed_s(start: Start, step: Reached) -> float | None:
+    """Return the seconds from the first step of a log to this one; None where a line has no time."""
+    first = next((one.first.stamp for one in start.reached if one.first.stamp), "")
+    reading = seconds_between(first, step.first.stamp)
+    return reading.value if isinstance(reading, Known) else None
+
+
+TYPICAL_S: dict[str, tuple[float, float, str]] = {
+    "server-args": (5, 120, "imports of the ranks: 9 s on two quiet cores, 22 s on an H200, 114 s on a full machine"),
+    "rendezvous-begin": (0.05, 300, "0.04 s on one GPU, 0.2 s on two ranks; peers of other nodes come within minutes"),
+    "load-weight-begin": (0.1, 3600, "0.3 s for a tiny model; 31 min for 163 shards over a network (public report)"),
+    "load-weight-end": (0.03, 3600, "a healthy start was silent for 60 min after its last shard (public report)"),
+    "kv-cache-allocated": (0.01, 60, "under 1 s where it was measured; 60 s is arbitrary"),
+    "memory-pool-end": (0.1, 1800, "0.2 s, or 10 to 20 min where kernels are compiled first (DeepGEMM's own words)"),
+    "capture-begin": (5, 900, "7.8 s for 36 sizes on an H200; a healthy one took 595 s (public report)"),
+    "capture-end": (0.01, 60, "under 1 s where it was measured; 60 s is arbitrary"),
+    "ready-summary": (0.03, 600, "until the web server listens; the server's own limit for its warm-up is 600 s"),
+    "http-listening": (0.5, 600, "1.2 s on an H200; the server's own limit for its warm-up request is 600 s"),
+}
+"""Seconds from a step to the next, least and most in good starts, with the source. Wide on purpose: models, disks and
+caches differ by more than a hundred times. --baseline gives narrow ones."""

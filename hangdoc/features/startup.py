@@ -1,0 +1,163 @@
+"""A start as its log tells it: which step was reached when and by whom, which comes next, how fast a bar goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hangdoc.features.clock import seconds_between
+from hangdoc.features.outputs import LogState
+from hangdoc.features.phases import ORDER
+from hangdoc.model.engine import Engine, Step
+from hangdoc.model.log import LogEvent, Phase
+from hangdoc.model.reading import Known, Reading
+
+Rank = tuple[tuple[str, int], ...]
+"""A rank as a key: its axes and numbers, sorted; () for lines without one."""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A step that was reached. by: every rank that said so; first, last: the earliest and the latest line of it."""
+
+    step: Step
+    first: LogEvent
+    last: LogEvent
+    by: frozenset[Rank]
+
+
+@dataclass(frozen=True)
+class Start:
+    """The steps of a start that a log has, in their order.
+
+    expected: the steps still to come; ranks: everybody who printed a step that each rank prints; absent: the ranks of
+    them that have not said the last such step; dated: its times have a date; texts: what the newest version prints for
+    a step, by the step's name.
+    """
+
+    reached: tuple[Reached, ...]
+    expected: tuple[Step, ...]
+    ranks: frozenset[Rank]
+    absent: tuple[Rank, ...]
+    dated: bool
+    texts: Mapping[str, str]
+
+    @property
+    def last(self) -> Reached | None:
+        """The most advanced step."""
+        return self.reached[-1] if self.reached else None
+
+    @property
+    def next(self) -> Step | None:
+        """The first step that is missing of those that every good start of this version says; None without any step."""
+        if not self.reached:
+            return None
+        return next((step for step in self.expected if not step.optional and (self.dated or not step.dated)), None)
+
+    def took(self, step: Reached) -> Reading[float]:
+        """Return the seconds from this step to the next one that was reached."""
+        later = self.reached[self.reached.index(step) + 1 :]
+        begin, end = step.first.stamp, later[0].first.stamp if later else ""
+        return seconds_between(begin, end)
+
+
+def start_of(milestones: Sequence[LogEvent], engine: Engine) -> Start:
+    """Return what a log's milestones say of the start, by the engine's own list of steps."""
+    found: list[Reached] = []
+    for step in engine.steps:
+        said = [event for event in milestones if event.name == step.name]
+        if said:
+            found.append(Reached(step, said[0], said[-1], frozenset(rank_of(event) for event in said)))
+    names = [one.step.name for one in found]
+    after = next((at for at, step in reversed(list(enumerate(engine.steps))) if step.name in names), -1)
+    ranks = frozenset(rank for one in found if one.step.every_rank for rank in one.by)
+    dated = not any(0 < len(event.stamp) < len("01-02 03:04:05") for event in milestones)
+    texts = {line.name: line.text for line in engine.log_lines}
+    return Start(tuple(found), engine.steps[after + 1 :], ranks, _absent(found, ranks), dated, texts)
+
+
+def _absent(found: Sequence[Reached], ranks: frozenset[Rank]) -> tuple[Rank, ...]:
+    ranked = [one for one in found if one.step.every_rank]
+    return tuple(sorted(ranks - ranked[-1].by)) if ranked else ()
+
+
+def rank_of(event: LogEvent) -> Rank:
+    """Return the rank of an event as a key."""
+    return tuple(sorted(event.rank.items()))
+
+
+def log_phase(log: LogState, engine: Engine) -> Phase:
+    """Return the phase that a log alone tells: that of the least advanced rank.
+
+    Rule: the newest line that has a phase, whatever its kind; when it is one rank's, the least advanced of the ranks'
+    own newest lines. A batch means warm-up before the start said "ready", serving after it until it is answered, or
+    where the log has no step of the start at all. Fails on an excerpt whose lines are not in their order.
+    """
+    lines = sorted((*log.milestones, *log.crashes, *log.complaints, *log.endless), key=lambda event: event.offset)
+    told = [event for event in lines if _opens(event) or event.kind == "batch" or event.name == "watchdog"]
+    if not told:
+        return "rendezvous" if any(log.reached(name) for name in _CONNECTING) else "unknown"
+    newest = told[-1]
+    if log.reached("ready") and (newest.name == "generate-done" or newest.numbers.get("running") == 0):
+        return "ready"
+    if not _opens(newest):
+        starts = any(event.kind == "milestone" and event.phase != "unknown" for event in told)
+        return "warmup" if starts and not log.reached("ready") else "serving"
+    if not newest.rank or newest.phase in {"ready", "shutdown"}:
+        return newest.phase
+    return _least(told, engine) or newest.phase
+
+
+def _opens(event: LogEvent) -> bool:
+    return event.phase != "unknown"
+
+
+_CONNECTING = ("gloo-connected", "nccl-begins", "nccl-channels")
+"""Lines of libraries that are written late, and in other phases too: they tell only where nothing else does."""
+
+
+def _least(told: Sequence[LogEvent], engine: Engine) -> Phase | None:
+    """Return the phase of the rank that is least far, by the steps that each rank prints."""
+    common = {step.name for step in engine.steps if step.every_rank}
+    newest = {rank_of(event): event.phase for event in told if event.name in common and event.rank}
+    return min(newest.values(), key=ORDER.index) if len(newest) > 1 else None
+
+
+@dataclass(frozen=True)
+class Bar:
+    """The progress bar that a log ends with. moved: it made steps while the log was written."""
+
+    text: str
+    done: float
+    total: float
+    elapsed_s: float
+    left_s: Reading[float]
+    moved: bool
+
+    @property
+    def step_s(self) -> float:
+        """Seconds a step, on the average so far; 0 before the first one."""
+        return self.elapsed_s / self.done if self.done else 0.0
+
+
+def bar_at_end(log: LogState) -> Bar | None:
+    """Return the bar that is the log's newest line of all that are known; None when another line came after it."""
+    lines = sorted((*log.milestones, *log.crashes, *log.complaints, *log.endless), key=lambda event: event.offset)
+    bars = [event for event in lines if event.kind == "progress" and event.numbers.get("total", 0) > 0]
+    if not bars or lines[-1] is not bars[-1]:
+        return None
+    last = bars[-1]
+    equal = [event for event in bars if event.name == last.name]
+    left = last.numbers.get("left_s")
+    return Bar(
+        text=last.text,
+        done=last.numbers["done"],
+        total=last.numbers["total"],
+        elapsed_s=last.numbers["elapsed_s"],
+        left_s=Known(left) if left is not None else seconds_between("", ""),
+        moved=len({event.numbers.get("done") for event in equal}) > 1 or last.numbers["done"] >= FEWEST_STEPS,
+    )
+
+
+FEWEST_STEPS = 2
+"""Steps after which a bar has shown a pace: the first one includes all warming up. Arbitrary."""

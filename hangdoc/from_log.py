@@ -1,0 +1,176 @@
+"""What is said of a log: its own section of the report, why it does not suffice, and which readings would decide."""
+
+from __future__ import annotations
+
+from hangdoc.criteria import Hypothesis
+from hangdoc.features.baseline import TYPICAL_S
+from hangdoc.features.clock import seconds_between
+from hangdoc.features.features import Features
+from hangdoc.features.outputs import LogState
+from hangdoc.features.startup import Reached, Start, bar_at_end
+from hangdoc.model.diagnosis import LogReport, LogStep, NextStep
+from hangdoc.model.log import LogEvent
+from hangdoc.model.reading import Known, Missing, Reading
+
+MOST_LINES = 20
+"""Failures and complaints that are told. Arbitrary: the first ones say what began."""
+
+
+def log_report(seen: Features) -> LogReport | None:
+    """Return what the log says by itself; None when no log was read."""
+    if isinstance(seen.log, Missing) or isinstance(seen.start, Missing):
+        return None
+    log, start = seen.log.value, seen.start.value
+    bar = bar_at_end(log)
+    return LogReport(
+        path=log.path,
+        lines=log.lines,
+        size_bytes=log.size_bytes,
+        last_at=log.last_stamp or _newest(log),
+        steps=tuple(_step(start, one) for one in start.reached),
+        next=None if start.next is None else start.next.name,
+        next_text=None if start.next is None else start.texts[start.next.name],
+        absent=tuple(dict(rank) for rank in start.absent),
+        silent_s=log.silent_s if log.until_known else None,
+        changed_s=log.silent_s if log.has_file_time else None,
+        bar=None if bar is None else f"{bar.text}: {bar.done:.0f} of {bar.total:.0f}, {bar.step_s:.1f} s each",
+        left_s=_value(bar.left_s) if bar is not None else None,
+        failures=_told([event for event in log.crashes if event.kind == "crash"]),
+        complaints=_told(list(log.complaints)),
+        baseline=compared(seen, log, start),
+    )
+
+
+def _step(start: Start, one: Reached) -> LogStep:
+    return LogStep(
+        name=one.step.name,
+        text=one.first.text,
+        at=one.first.stamp,
+        ranks=len(one.by),
+        took_s=_value(start.took(one)),
+        last_rank=one.last.rank,
+        spread_s=_value(seconds_between(one.first.stamp, one.last.stamp)),
+    )
+
+
+def _value(reading: Reading[float]) -> float | None:
+    return reading.value if isinstance(reading, Known) else None
+
+
+def _newest(log: LogState) -> str:
+    return max((event.stamp for event in (*log.milestones, *log.endless)), default="")
+
+
+def _told(events: list[LogEvent]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(f"{_who(event)}{event.text}" for event in events))[:MOST_LINES]
+
+
+def _who(event: LogEvent) -> str:
+    rank = " ".join(f"{axis.upper()}{number}" for axis, number in sorted(event.rank.items()))
+    return f"{rank}: " if rank else ""
+
+
+def compared(seen: Features, log: LogState, start: Start) -> tuple[str, ...]:
+    """Return how the start differs from good ones; without any, what is usual for the step it stands at."""
+    if start.last is None or start.next is None:
+        return ()
+    last = start.last.step.name
+    if seen.baseline is None:
+        return _usual(last)
+    most = seen.baseline.longest_gap_s(last)
+    lines = sorted(one.lines for one in seen.baseline.starts)
+    said = [f"line {log.lines} of {lines[0]}" + (f" to {lines[-1]}" if lines[-1] != lines[0] else "")]
+    if (times := seen.baseline.reached_at_s(start.next.name)) is not None:
+        when = " to ".join(dict.fromkeys(_minutes(one) for one in times))
+        said.append(f"good launches say {start.texts[start.next.name]} {when} after their start")
+    if log.until_known:
+        said.append(f"this one has been silent for {_minutes(log.silent_s)} since {start.last.first.text}")
+    if most is not None:
+        said.append(f"good launches went on {_minutes(most)} after that at the latest")
+    slower = [text for one in start.reached if (text := _slower(seen, start, one)) is not None]
+    return (*said, *slower)
+
+
+def _usual(step: str) -> tuple[str, ...]:
+    if step not in TYPICAL_S:
+        return ()
+    least, most, source = TYPICAL_S[step]
+    return (f"good starts go on {least:g} s to {most:g} s after this step: {source}",)
+
+
+def _slower(seen: Features, start: Start, one: Reached) -> str | None:
+    assert seen.baseline is not None
+    took, usual = _value(start.took(one)), seen.baseline.longest_gap_s(one.step.name)
+    if took is None or usual is None or took <= SLOWER_BY * usual + SLOWER_S:
+        return None
+    return f"after {one.first.text} it took {_minutes(took)}, good launches {_minutes(usual)} at most"
+
+
+SLOWER_BY, SLOWER_S = 2.0, 5.0
+"""How much longer than the slowest good start a step has to take to be told. Arbitrary: caches are cold and warm."""
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
+
+
+def undetermined_log(seen: Features) -> str:
+    """Return the headline when a log does not tell: what it last said, and what is missing."""
+    if isinstance(seen.log, Missing):
+        return "Stacks of one moment do not tell whether anything moves: a second look would."
+    last = None if isinstance(seen.start, Missing) else seen.start.value.last
+    until = "" if seen.log.value.until_known else ", and not until when it stayed like this"
+    if last is None:
+        return f"This log alone does not tell whether the launch moves{until}."
+    if seen.log.value.reached("ready") and seen.phase in {"ready", "serving"}:
+        return f"Its log says that it became ready; a log alone does not tell whether it still answers{until}."
+    bar = bar_at_end(seen.log.value)
+    if bar is not None and bar.done < bar.total:
+        place = f"{bar.text}, {bar.done:.0f} of {bar.total:.0f}"
+        return f"The log ends with {place}: a log alone does not tell whether it goes on{until}."
+    start = seen.start.value if isinstance(seen.start, Known) else None
+    after = f"; {start.texts[start.next.name]} has not come" if start is not None and start.next is not None else ""
+    return (
+        f"The log ends after {last.first.text}{after}: a log alone does not tell whether that is slow or hung{until}."
+    )
+
+
+def _has_ended(seen: Features) -> bool:
+    return isinstance(seen.log, Known) and any(event.kind == "crash" for event in seen.log.value.crashes)
+
+
+def deciding_steps(seen: Features, leader: Hypothesis | None) -> tuple[NextStep, ...]:
+    """Return the three readings that would decide, with the commands that take them, cheapest first."""
+    playbook = "hung-in-silence" if leader is None else leader.playbook
+    settings = seen.launch.settings
+    pids = [member.key.pid for member in seen.movers if member.key.pid > 0]
+    if pids:
+        target, pid = f"{pids[0]}", f"{pids[0]}"
+    else:
+        target, pid = (f"--port {settings['port']}" if "port" in settings else "PID"), "PID"
+    if leader is not None and _has_ended(seen):
+        return (
+            NextStep(playbook=playbook, action=leader.action),
+            NextStep(
+                playbook=playbook,
+                action="Start it again and let hangdoc watch --until hang look beside it: it takes CPU, GPU power and "
+                "the stacks of all ranks seconds after the standstill, before anything is ended.",
+            ),
+        )
+    first = "" if leader is None else f"{leader.action} "
+    return (
+        NextStep(
+            playbook=playbook,
+            action=f"{first}On the machine, while it stands still, all three readings: hangdoc watch {target} --once",
+        ),
+        NextStep(
+            playbook=playbook,
+            action=f"Or one by one: CPU of each thread of each rank (burns or sleeps): top -H -b -n 2 -d 5 -p {pid}; "
+            "GPU use and power together (100 % at idle power is a spinning kernel): "
+            "nvidia-smi --query-gpu=index,utilization.gpu,power.draw,memory.used --format=csv",
+        ),
+        NextStep(
+            playbook=playbook,
+            action=f"And stacks of all ranks, twice, compared (the odd one is the culprit): py-spy dump --pid {pid}",
+        ),
+    )

@@ -1,0 +1,91 @@
+"""HD410: the log says that a process failed; the others suffered from it."""
+
+from __future__ import annotations
+
+from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
+from hangdoc.features.features import Features
+from hangdoc.hypotheses import _log_signs as logs
+from hangdoc.hypotheses import _signs as signs
+from hangdoc.model.diagnosis import Culprit
+from hangdoc.model.log import LogEvent
+from hangdoc.model.reading import Missing
+
+
+def _names_a_failure(case: Case) -> Outcome:
+    """A line says that a process failed: an exception that ended it, a signal, an exit code, an error of the GPU."""
+    if isinstance(case.features.log, Missing):
+        return Unread.of(case.features.log, "whether something failed")
+    first = _first(case.features)
+    if first is None:
+        return Absent("the log names no failure")
+    return Present(f"its log says: {_by(first)}{first.text}")
+
+
+def _first(features: Features) -> LogEvent | None:
+    """Return the first failure of somebody's own; where there are only victims, the first of them."""
+    found = (*logs.own_failures(features), *logs.failures(features))
+    return found[0] if found else None
+
+
+def _by(event: LogEvent) -> str:
+    rank = " ".join(f"{axis.upper()}{number}" for axis, number in sorted(event.rank.items()))
+    return f"{rank}: " if rank else ""
+
+
+def _watchdog_came_first(case: Case) -> Outcome:
+    """A watchdog fired before anything failed: the server ended a hang."""
+    fired = logs.watchdogs(case.features)
+    if logs.first_is_older(fired, logs.own_failures(case.features) or logs.failures(case.features)):
+        return Present(f"a watchdog fired before that: {fired[0].text}")
+    return Absent("no watchdog fired before that")
+
+
+def _it_went_on(case: Case) -> Outcome:
+    """Batches or steps of the start came after the last failure: it was survived."""
+    found = logs.failures(case.features)
+    later = logs.goes_on_after(case.features, found[-1]) if found else None
+    return (
+        Present(f"after that its log went on: {later.text}") if later is not None else Absent("nothing came after it")
+    )
+
+
+def _one_failed_by_itself(case: Case) -> Outcome:
+    """The failure is somebody's own, not that of one who waited."""
+    own = logs.own_failures(case.features)
+    return Present("the first failure is somebody's own") if own else Absent("only those who suffered are in the log")
+
+
+def _others_suffered(case: Case) -> Outcome:
+    """Others say that they suffered from it, or the server says that it ends."""
+    victims = [event for event in logs.failures(case.features) if event.victim]
+    return Present(f"then its log says: {victims[0].text}") if victims else Absent("nobody else says that it suffered")
+
+
+def _culprits(case: Case) -> tuple[Culprit, ...]:
+    first = _first(case.features)
+    return () if first is None else logs.culprit_of(case.features, first)
+
+
+def _headline(case: Case) -> str:
+    first = _first(case.features)
+    if first is None:
+        return "A process failed."
+    if first.victim:
+        return f"Somebody failed; the log has only who suffered from it: {first.text}."
+    return f"A process failed: {_by(first)}{first.text}."
+
+
+HYPOTHESIS = Hypothesis(
+    id="HD410",
+    name="failed-by-its-log",
+    verdict="crashed",
+    suspects=signs.the_launch,
+    essential=(logs.log_is_all, _names_a_failure),
+    supporting=(_one_failed_by_itself, _others_suffered),
+    confirm_at=2,
+    excluding=(_watchdog_came_first, _it_went_on, logs.in_order),
+    headline=_headline,
+    culprits=_culprits,
+    action="Read the first failure in the log and the traceback above it; later ones are mostly victims.",
+    playbook="failed-by-its-log",
+)

@@ -1,0 +1,133 @@
+"""What is kept of a log while it streams by: the events of one launch, dumps and tables, in flat memory."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from hangdoc.logs.blocks import SmiTable
+from hangdoc.logs.lines import read_line
+from hangdoc.logs.prefixes import unwrap
+from hangdoc.logs.pyspy import TextDumps
+from hangdoc.model.engine import Engine
+from hangdoc.model.log import LogEvent
+
+KEPT_FIRST, KEPT_LAST = 20, 3
+"""Of equal events of one rank. Arbitrary: graphs are captured a few times in a start, complaints come without end."""
+
+MOST_KINDS = 20_000
+"""Different (event, rank) pairs. Arbitrary: 30 kinds of lines on 512 ranks are 15,360."""
+
+ENDLESS = frozenset({"batch", "progress"})
+"""Kinds that come without end: only the end of a log has them."""
+
+FARTHEST_FRAME_BYTES = 1024
+"""From one line of a dump to the next: lines between them may come from other ranks. Arbitrary."""
+
+_SETTING = re.compile(r"\b(?P<name>tp_size|pp_size|dp_size|nnodes|node_rank|port)'?[=:] ?(?P<value>\d{1,6})\b")
+_OTHERS = ("Process ", "Thread ", "Current thread ", "|", "sglang", "vllm", "vLLM", "LLM engine")
+"""What stands in the lines of dumps, of nvidia-smi's table, and of lists of versions."""
+
+LONGEST_VERSION_LINE = 300
+"""Characters of a line in which a version is looked for. Arbitrary."""
+
+_VERSION = re.compile(
+    r"(?:^(?:sglang|vllm|vLLM Version|sglang version)\s*[:=]|\b(?:sglang|vllm)==)\s*v?(?P<pip>\d+\.\d+[\w.+-]{0,20})|"
+    r"vLLM API server version v?(?P<api>\d+\.\d+[\w.+-]{0,20})|LLM engine \(v(?P<engine>\d+\.\d+[\w.+-]{0,20})\)",
+    re.IGNORECASE,
+)
+
+
+@dataclass
+class Kept:
+    """Equal events of one rank: the first ones, the last ones, and how many there were."""
+
+    first: list[LogEvent] = field(default_factory=list)
+    last: list[LogEvent] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, event: LogEvent) -> None:
+        """Take one more."""
+        self.count += 1
+        if len(self.first) < KEPT_FIRST:
+            self.first.append(event)
+        else:
+            self.last = [*self.last, event][-KEPT_LAST:]
+
+
+class Journal:
+    """Takes the lines of one log that may mean something.
+
+    launch: which one of several in the file is the patient, counted from 1; None: the last one.
+    """
+
+    def __init__(self, engine: Engine, launch: int | None = None) -> None:
+        self.engine = engine
+        self.launches = 0
+        self.settings: dict[str, str] = {}
+        self.version = ""
+        self._wanted = launch
+        self._clear()
+
+    def _clear(self) -> None:
+        self._kept: dict[tuple[object, ...], Kept] = {}
+        self.dumps = TextDumps()
+        self._dump_end = 0
+        self.table = SmiTable()
+        self._began = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the launch that was asked for lies behind, so that nothing more is taken."""
+        return self._wanted is not None and self.launches > self._wanted
+
+    def line(self, text: str, offset: int) -> LogEvent | None:
+        """Take one line, without its end; return its event."""
+        event = read_line(text, self.engine, offset)
+        if event is None:
+            self._other(text, offset)
+            return None
+        if event.name == "server-args":
+            self._launch(text)
+        if not self.is_over:
+            self.add(event)
+        return event
+
+    def add(self, event: LogEvent) -> None:
+        """Keep one event."""
+        key: tuple[object, ...] = (event.name, event.kind, *sorted(event.rank.items()))
+        if event.kind == "watchdog":
+            key = (*key, *sorted(item for item in event.numbers.items() if item[0] == "rank"))
+        if key in self._kept or len(self._kept) < MOST_KINDS:
+            self._kept.setdefault(key, Kept()).add(event)
+        self._began = True
+
+    def events(self) -> tuple[LogEvent, ...]:
+        """Return what was kept, in the order of the log."""
+        found = [event for kept in self._kept.values() for event in (*kept.first, *kept.last)]
+        return tuple(sorted(found, key=lambda event: event.offset))
+
+    def _launch(self, text: str) -> None:
+        # One launch prints its arguments once; the first line of a file is no second launch.
+        if self.launches == 0 or self._began:
+            self.launches += 1
+        if not self.is_over:
+            self._clear()
+            self.version = _version_in(text) or self.version
+            self.settings = {match["name"]: match["value"] for match in _SETTING.finditer(text)}
+
+    def _other(self, text: str, offset: int) -> None:
+        if self.is_over or not (self.dumps.is_open or any(word in text for word in _OTHERS)):
+            return
+        bare = unwrap(text, self.engine.rank_axis)
+        if offset > self._dump_end + FARTHEST_FRAME_BYTES:
+            self.dumps.close()
+        if self.dumps.take(bare.text, bare.rank):
+            self._dump_end = offset + len(text)
+        elif not self.table.take(bare.text) and not self.version:
+            self.version = _version_in(bare.text)
+
+
+def _version_in(text: str) -> str:
+    match = _VERSION.search(text[:LONGEST_VERSION_LINE])
+    return "" if match is None else next((value for value in match.groups() if value), "")

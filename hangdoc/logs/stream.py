@@ -1,0 +1,141 @@
+"""Reads one log as it streams by, in flat memory: pieces of any size in, a journal and the log's end out."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from hangdoc.logs.journal import ENDLESS, Journal
+from hangdoc.logs.lines import events, text_of
+from hangdoc.logs.scan import Lines, lines_for
+from hangdoc.logs.stamps import stamp_of
+from hangdoc.model.engine import Engine
+from hangdoc.model.log import LogEvent
+
+TAIL_BYTES = 256 << 10
+"""The log's end, in which every kind of line is looked for. Arbitrary: some 1,500 lines."""
+
+LONGEST_PIECE_BYTES = 1 << 20
+"""A line that is longer is cut here: no engine prints one, and the memory must stay flat. Arbitrary."""
+
+MOST_PIECES = 1_000
+"""Pieces of the tail before they are joined: standard input may give a line at a time. Arbitrary."""
+
+_KEPT_AT_END = 200
+"""Batch and progress lines kept of the log's end. Arbitrary: more than a start's last progress bar has."""
+
+
+@dataclass(frozen=True)
+class LogText:
+    """What one log says, before it becomes a reading.
+
+    last_stamp: the newest time of its end, whoever wrote it; lines: how many it has, or had when it became ready.
+    """
+
+    events: tuple[LogEvent, ...]
+    lines: int
+    size_bytes: int
+    last_stamp: str
+
+
+class Stream:
+    """One log being read. fast: use the multi-pattern engine where it is installed."""
+
+    def __init__(self, engine: Engine, launch: int | None = None, *, fast: bool = True) -> None:
+        self.journal = Journal(engine, launch)
+        self.size_bytes = 0
+        self._engine = engine
+        self._lines_of: Lines = lines_for(engine, fast=fast)
+        self._rest = b""
+        self._newest: list[tuple[bytes, int, int]] = []
+        self._tail_end = 0
+        self._lines = 0
+        self._counting = True
+
+    def feed(self, piece: bytes) -> None:
+        """Take the next bytes; nothing of a piece is copied but its last, unfinished line."""
+        if b"\r" in piece:
+            piece = piece.replace(b"\r", b"\n")
+        before, self.size_bytes = self.size_bytes, self.size_bytes + len(piece)
+        first, whole = piece.find(b"\n") + 1, piece.rfind(b"\n") + 1
+        if not whole:
+            self._unfinished(piece)
+            return
+        if self._rest:
+            line = self._rest + piece[:first]
+            self._take(line, 0, len(line), before + first)
+        else:
+            first = 0
+        self._rest = piece[whole:]
+        if first < whole:
+            self._take(piece, first, whole, before + whole)
+
+    def _unfinished(self, piece: bytes) -> None:
+        self._rest += piece
+        if len(self._rest) > LONGEST_PIECE_BYTES:
+            line, self._rest = self._rest + b"\n", b""
+            self._take(line, 0, len(line), self.size_bytes)
+
+    def finish(self) -> LogText:
+        """Take the line that nothing ended, look at the log's end in full, and return all."""
+        if self._rest:
+            line, self._rest = self._rest + b"\n", b""
+            self._take(line, 0, len(line), self.size_bytes + 1)
+        self.journal.dumps.close()
+        tail = b"".join(data[begin:end] for data, begin, end in self._newest)[-TAIL_BYTES:]
+        if not self.journal.is_over:
+            found = events(tail, self._engine, self._tail_end - len(tail))
+            endless = [event for event in found if event.kind in ENDLESS]
+            for event in self._of_this_launch(endless)[-_KEPT_AT_END:]:
+                self.journal.add(event)
+        return LogText(self._timed(), self._lines, self.size_bytes, _last_stamp(tail))
+
+    def _take(self, data: bytes, begin: int, end: int, ends_at: int) -> None:
+        """Take the whole lines in data[begin:end]; ends_at: the place in the log where they end."""
+        self._tail_end = ends_at
+        self._keep(data, begin, end)
+        if self.journal.is_over:
+            return
+        shift = ends_at - end
+        counted_from = begin
+        for start, stop in self._lines_of(data, begin, end, self.journal.dumps.is_open):
+            event = self.journal.line(text_of(data[start:stop]), shift + start)
+            if event is not None and event.name == "server-args":
+                self._lines, counted_from, self._counting = 0, start, True
+            elif event is not None and event.name == "ready" and self._counting:
+                self._lines += data.count(b"\n", counted_from, stop + 1)
+                self._counting = False
+        if self._counting:
+            self._lines += data.count(b"\n", counted_from, end)
+
+    def _keep(self, data: bytes, begin: int, end: int) -> None:
+        """Keep as many of the newest pieces as the tail needs; they are put together only once."""
+        self._newest.append((data, begin, end))
+        kept = sum(stop - start for _, start, stop in self._newest)
+        while kept - (self._newest[0][2] - self._newest[0][1]) >= TAIL_BYTES:
+            _, start, stop = self._newest.pop(0)
+            kept -= stop - start
+        if len(self._newest) > MOST_PIECES:
+            self._newest = [(b"".join(data[begin:end] for data, begin, end in self._newest), 0, kept)]
+
+    def _of_this_launch(self, found: list[LogEvent]) -> list[LogEvent]:
+        begins = [event.offset for event in self.journal.events() if event.name == "server-args"]
+        return [event for event in found if not begins or event.offset >= begins[0]]
+
+    def _timed(self) -> tuple[LogEvent, ...]:
+        """Give the events that came without a time that of the last one before: bars, tracebacks, C++ messages."""
+        found, stamp = [], ""
+        unique = {(event.offset, event.name): event for event in self.journal.events()}
+        for event in sorted(unique.values(), key=lambda event: event.offset):
+            stamp = event.stamp or stamp
+            found.append(event if event.stamp or not stamp else replace(event, stamp=stamp))
+        return tuple(found)
+
+
+def _last_stamp(tail: bytes) -> str:
+    for raw in reversed(re.split(rb"\n", tail)):
+        if stamp := stamp_of(text_of(raw)):
+            return stamp
+    return ""

@@ -1,0 +1,81 @@
+"""Good starts to compare with: from a log, a trace, a directory; and what is said of the difference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hangdoc.diagnosis import diagnose
+from hangdoc.engines.sglang import STEPS
+from hangdoc.errors import ExitCode, HangdocError
+from hangdoc.features.baseline import TYPICAL_S
+from hangdoc.logs.good import read_baseline
+from hangdoc.logs.moment import moment
+from hangdoc.logs.read import Wishes, read
+from hangdoc.trace.redact import redact
+from hangdoc.trace.writer import encode
+
+LAUNCHES = Path(__file__).resolve().parents[2] / "corpus" / "launches"
+GOOD = LAUNCHES / "healthy-tp2.log"
+HUNG = LAUNCHES / "absent-barrier.log"
+
+
+def said(baseline: Path) -> tuple[str, ...]:
+    found = diagnose(read([HUNG], Wishes(now=moment("2026-11-29 19:26:30"))), "log", read_baseline(baseline))
+    assert found.log is not None
+    return found.log.baseline
+
+
+def test_a_log() -> None:
+    """A log of a good start says how many lines it wrote, when it reached the missing step, and how long that took."""
+    assert said(GOOD) == (
+        "line 26 of 51",
+        "good launches say KV Cache is allocated 11 s after their start",
+        "this one has been silent for 14.0 min since Load weight end",
+        "good launches went on 1 s after that at the latest",
+    )
+
+
+def test_a_trace(tmp_path: Path) -> None:
+    """A trace of a good start says the same as its log, redacted as it is."""
+    trace = tmp_path / "good.hangtrace"
+    trace.write_bytes(encode(redact(read([GOOD], Wishes()))))
+    assert said(trace) == said(GOOD)
+    assert diagnose(read([trace], Wishes()), "log").verdict == "healthy"
+
+
+def test_a_directory() -> None:
+    """Of a directory every start counts that became ready; the others are left out."""
+    assert len(read_baseline(LAUNCHES).starts) == 5
+    assert said(LAUNCHES)[0].startswith("line 26 of ")
+    assert " to " in said(LAUNCHES)[0]
+
+
+@pytest.mark.parametrize("name", ["absent-barrier.log", "missing-node.log", "nothing.log"])
+def test_no_good_start(name: str) -> None:
+    """A start that did not become ready is nothing to compare with: exit 2, with a word on what is."""
+    with pytest.raises(HangdocError) as refused:
+        read_baseline(LAUNCHES / name)
+    assert refused.value.exit_code == ExitCode.USAGE
+
+
+def test_slower_steps_are_told(tmp_path: Path) -> None:
+    """A step that took much longer than in good starts is told, even where the start went on."""
+    slow = tmp_path / "slow.log"
+    slow.write_bytes(HUNG.read_bytes().replace(b"[2026-11-29 19:12:30 TP1] Load", b"[2026-11-29 19:22:30 TP1] Load")
+                     .replace(b"[2026-11-29 19:12:30 TP0] Load", b"[2026-11-29 19:22:30 TP0] Load"))  # fmt: skip
+    found = diagnose(read([slow], Wishes()), "log", read_baseline(GOOD))
+    assert found.log is not None
+    assert any(line.startswith("after Init parallel ends it took 10.0 min") for line in found.log.baseline)
+
+
+def test_every_step_has_its_usual_time() -> None:
+    """The table has every step of a start but the last ones, each with its bounds and a source."""
+    assert set(TYPICAL_S) <= {step.name for step in STEPS}
+    assert {step.name for step in STEPS if not step.optional} - set(TYPICAL_S) <= {
+        "ready",
+        "rendezvous-end",
+        "http-started",
+    }
+    assert all(least < most and source for least, most, source in TYPICAL_S.values())

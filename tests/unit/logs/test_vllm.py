@@ -1,0 +1,81 @@
+"""A start of vLLM as its log tells it: both engine generations, several processes, what goes wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hangdoc.diagnosis import diagnose
+from hangdoc.logs.read import Wishes, read
+from hangdoc.model.diagnosis import Diagnosis
+
+V1 = Path(__file__).with_name("vllm-0.11.log").read_text()
+CORE, SERVER = "(EngineCore_DP0 pid=110)", "(APIServer pid=100)"
+BUSY = (
+    f"{SERVER} INFO 11-29 12:04:00 [loggers.py:127] Engine 000: Avg prompt throughput: 1.0 tokens/s, Running: 3 reqs\n"
+)
+IDLE = BUSY.replace("Running: 3", "Running: 0")
+DEAD = (
+    f"{CORE} ERROR 11-29 12:05:00 [multiproc_executor.py:154] Worker proc VllmWorker-1 died unexpectedly.\n"
+    f"{CORE} ERROR 11-29 12:05:00 [core.py:710] EngineCore encountered a fatal error.\n"
+    f"{SERVER} ERROR 11-29 12:05:01 [async_llm.py:480] AsyncLLM output_handler failed. EngineDeadError\n"
+)
+STUCK = f"{CORE} INFO 11-29 12:06:00 [shm_broadcast.py:466] No available shared memory broadcast block found\n"
+
+
+def of(text: str, tmp_path: Path) -> Diagnosis:
+    log = tmp_path / "vllm.log"
+    log.write_text(text)
+    return diagnose(read([log], Wishes()), "log")
+
+
+def test_a_whole_start(tmp_path: Path) -> None:
+    """Every step is read, with its times, pids and ranks; the engine and its version are recognised."""
+    found = of(V1, tmp_path)
+    assert (found.verdict, found.phase) == ("healthy", "ready")
+    assert (found.target.engine, found.target.engine_version, found.target.pid) == ("vllm", "0.11.0", 100)
+    assert found.log is not None
+    steps = {step.name: step.took_s for step in found.log.steps}
+    assert steps["load-weight-begin"] == 98.0
+    assert list(steps)[-1] == "ready"
+    assert {one.pid for one in found.processes if "tp" in one.rank} == {120, 121}
+
+
+@pytest.mark.parametrize(
+    ("after", "phase"),
+    [
+        ("Initializing a V1 LLM", "launch"),
+        ("is using nccl==", "rendezvous"),
+        ("Starting to load model", "weight-load"),
+        ("Using cache directory", "jit-compile"),
+        ("GPU KV cache size", "memory-pool"),
+        ("Graph capturing finished", "graph-capture"),
+        ("Starting vLLM API server", "warmup"),
+    ],
+)
+def test_phases(after: str, phase: str, tmp_path: Path) -> None:
+    """Cut after any step, the log names the phase and is never a hang."""
+    text = V1[: V1.index("\n", V1.index(after)) + 1]
+    found = of(text, tmp_path)
+    assert (found.phase, found.verdict) == (phase, "undetermined")
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        (V1 + BUSY, "undetermined"),
+        (V1 + BUSY + IDLE, "healthy"),
+        (V1 + BUSY + DEAD, "crashed"),
+        (V1 + BUSY + STUCK * 30, "undetermined"),
+        (V1[: V1.index("INFO 11-29 12:03:00")] + "\n", "undetermined"),
+    ],
+)
+def test_verdicts(text: str, verdict: str, tmp_path: Path) -> None:
+    """A dead worker is a crash; an engine that complains of no broadcast block for hours may be anything."""
+    assert of(text, tmp_path).verdict == verdict
+
+
+def test_who_died(tmp_path: Path) -> None:
+    """The worker that died first is named, not the engine that noticed."""
+    assert [one.rank.get("tp") for one in of(V1 + DEAD, tmp_path).culprits] == [1]
