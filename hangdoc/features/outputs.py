@@ -21,7 +21,7 @@ class LogState:
     milestones: every milestone line so far, oldest first; crashes: crash and watchdog lines; fresh: lines of any kind
     that were written within the window and say something new; progress: progress lines so far, each text once, in the
     order in which they were last written; grown_bytes: growth of the file in the window;
-    silent_s: since its last write, at the end of the window; last_progress: the newest state of any progress bar.
+    silent_s: since its last write, at the end of the window.
     """
 
     milestones: tuple[LogEvent, ...]
@@ -31,7 +31,6 @@ class LogState:
     silent_s: float
     path: str
     progress: tuple[LogEvent, ...] = ()
-    last_progress: LogEvent | None = None
 
     def reached(self, name: str) -> bool:
         """Tell whether a milestone stands in the log."""
@@ -64,7 +63,6 @@ def log_state(index: Index, window: Window, end_wall_ns: int) -> Reading[LogStat
             grown_bytes=max(0, last.size_bytes - before[-1].size_bytes),
             silent_s=max(0.0, (end_wall_ns - last.modified_wall_ns) / 1e9),
             path=path,
-            last_progress=next((event for event in reversed(every) if event.kind == "progress"), None),
             progress=_last_of_each(every),
         )
     )
