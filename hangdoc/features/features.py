@@ -120,7 +120,7 @@ class Features:
     gpu_histories: Reading[tuple[GpuHistory, ...]]
     listened: Reading[bool]
     phase: Phase
-    steady: bool
+    steady: bool | Missing
     standing_s: Reading[float]
     patience_set: Mapping[Stage, float]
     http: Reading[HttpState | None]
@@ -174,7 +174,7 @@ _NOTHING_BEYOND = Beyond(Missing("progress", "not-taken", "since when the totals
 
 
 def features(
-    trace: Trace, engine: Engine, window: Window, *, steady: bool, beyond: Beyond = _NOTHING_BEYOND
+    trace: Trace, engine: Engine, window: Window, *, steady: bool | Missing, beyond: Beyond = _NOTHING_BEYOND
 ) -> Features:
     """Compute everything about one window of a trace; steady: its last slices are of one kind."""
     index = Index(trace)
@@ -182,10 +182,8 @@ def features(
     last = trace.snapshots[window.last]
     log = log_state(index, window, last.wall_ns)
     zombies = _zombies(trace)
-    members = {
-        process.key: _member(index, trace, process, engine, window)
-        for process in sorted(last.processes, key=lambda process: process.key)
-    }
+    processes = sorted(last.processes, key=lambda process: process.key)
+    members = {process.key: _member(index, trace, process, engine, window) for process in processes}
     until_now = Window(0, window.last, 0, window.end_ns)
     gpus = index.known("gpu", None, Gpus, until_now)
     around = index.known("surroundings", None, Surroundings, until_now)
@@ -194,11 +192,7 @@ def features(
         window=window,
         members=members,
         departed=_departed(trace, index, window, zombies),
-        zombies=tuple(
-            Departure(process, zombies[process.key], _how(index, process.key, window))
-            for process in sorted(last.processes, key=lambda process: process.key)
-            if process.key in zombies
-        ),
+        zombies=_still_zombies(index, window, processes, zombies),
         log=log,
         outputs=outputs(index, last.processes, window, last.wall_ns - last.at_ns),
         gpus=Known(gpus[-1][1]) if gpus else index.missing("gpu", None, window),
@@ -283,6 +277,16 @@ def _departed(trace: Trace, index: Index, window: Window, zombies: dict[ProcessK
                 died_at = zombies.get(process.key, position + 1)
                 seen[process.key] = Departure(process, died_at, _how(index, process.key, window))
     return tuple(seen[key] for key in sorted(seen))
+
+
+def _still_zombies(
+    index: Index, window: Window, processes: list[Process], zombies: dict[ProcessKey, int]
+) -> tuple[Departure, ...]:
+    return tuple(
+        Departure(process, zombies[process.key], _how(index, process.key, window))
+        for process in processes
+        if process.key in zombies
+    )
 
 
 def _how(index: Index, process: ProcessKey, window: Window) -> Reading[Ended]:

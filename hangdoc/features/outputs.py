@@ -24,7 +24,7 @@ class LogState:
     milestones: every milestone line so far, oldest first; crashes: crash and watchdog lines; fresh: lines of any kind
     that were written within the window and say something new; progress: progress lines so far, each text once, in the
     order in which they were last written; grown_bytes: growth of the file in the window; silent_s: since its last
-    write, at the end of the window; last_progress: the newest state of any progress bar; until_known: somebody watched
+    write, at the end of the window; until_known: somebody watched
     until then; complaints: all lines by which somebody complains of a wait; endless: the newest batch and progress
     lines; lines, size_bytes, last_stamp: of the whole file; has_file_time: the file's own time of change is known.
     """
@@ -36,7 +36,6 @@ class LogState:
     silent_s: float
     path: str
     progress: tuple[LogEvent, ...] = ()
-    last_progress: LogEvent | None = None
     complaints: tuple[LogEvent, ...] = ()
     endless: tuple[LogEvent, ...] = ()
     lines: int = 0
@@ -76,7 +75,6 @@ def log_state(index: Index, window: Window, end_wall_ns: int) -> Reading[LogStat
             grown_bytes=max(0, last.size_bytes - before[-1].size_bytes),
             silent_s=max(0.0, (end_wall_ns - last.modified_wall_ns) / 1e9),
             path=path,
-            last_progress=next((event for event in reversed(every) if event.kind == "progress"), None),
             progress=_last_of_each(every),
             complaints=tuple(event for event in every if event.kind == "watchdog"),
             endless=tuple(event for event in every if event.kind in {"batch", "progress"}),

@@ -8,7 +8,7 @@ from hangdoc.features.activity import SPIN_DEMAND_RATIO, work
 from hangdoc.features.index import Index, Window, window_of
 from hangdoc.features.motion import busiest_ratio, flow
 from hangdoc.model.process import ProcessKey
-from hangdoc.model.reading import Known
+from hangdoc.model.reading import Known, Missing
 from hangdoc.trace.records import Trace
 
 Kind: TypeAlias = Literal["works", "busy", "quiet", "unread"]
@@ -18,11 +18,15 @@ EQUAL_SLICES = 3
 with a verdict from 6 s in 97.6 % of the cases, three in 98.7 %; what was left really changed."""
 
 
-def steady_window(trace: Trace, movers: tuple[ProcessKey, ...]) -> tuple[Window, bool]:
-    """Return the window to judge, and whether its slices are all of one kind.
+TOO_FEW = Missing("cpu", "not-taken", f"fewer than {EQUAL_SLICES} slices of 1 s were read in a row")
+
+
+def steady_window(trace: Trace, movers: tuple[ProcessKey, ...]) -> tuple[Window, bool | Missing]:
+    """Return the window to judge, and whether its slices are all of one kind; Missing when too few were read.
 
     The longest run of equal slices at the end of the trace, when there are at least EQUAL_SLICES; otherwise the last
-    EQUAL_SLICES slices, whatever they are. Slices with no reading end a run.
+    EQUAL_SLICES slices, whatever they are. Slices with no reading end a run, and two of those that were read have to
+    differ for it to be known that they are not of one kind.
     """
     kinds = slice_kinds(trace, movers)
     last = len(trace.snapshots) - 1
@@ -33,7 +37,19 @@ def steady_window(trace: Trace, movers: tuple[ProcessKey, ...]) -> tuple[Window,
         run += 1
     if run >= EQUAL_SLICES:
         return window_of(trace, last - run, last), True
-    return window_of(trace, max(0, last - EQUAL_SLICES), last), False
+    window = window_of(trace, max(0, last - EQUAL_SLICES), last)
+    differ = len(set(kinds[-EQUAL_SLICES:]) - {"unread"}) > 1
+    return window, False if differ else _why_unread(trace, movers, window)
+
+
+def _why_unread(trace: Trace, movers: tuple[ProcessKey, ...], window: Window) -> Missing:
+    """Return why some of the last slices are of no kind: the probe's own reason where it has one."""
+    index = Index(trace)
+    for key in movers:
+        missing = index.missing("cpu", key, window)
+        if missing.reason != "not-taken":
+            return missing
+    return TOO_FEW
 
 
 def slice_kinds(trace: Trace, movers: tuple[ProcessKey, ...]) -> tuple[Kind, ...]:

@@ -114,7 +114,10 @@ def readings_are_steady(case: Case) -> Outcome:
     """The last slices of 1 s are all of one kind (working, busy or quiet), so that this is a state, not a moment."""
     if case.features.window.seconds <= 0:
         return Unread("one moment only: nothing tells whether it stays so")
-    if case.features.steady:
+    steady = case.features.steady
+    if isinstance(steady, Missing):
+        return Unread.of(steady, "whether the last slices are all of one kind")
+    if steady:
         return Present(f"the readings of the last {case.features.window.seconds:.0f} s are all of one kind")
     return Absent("the readings changed within the last slices: this may be passing")
 

@@ -18,9 +18,9 @@ def _every_shard_is_read(case: Case) -> Outcome:
         return Unread.of(log, "how far the load is")
     if log.value.phase != "weight-load":
         return Absent(f"its log stands at {log.value.phase}, not within a load")
-    bar = log.value.last_progress
-    if bar is None:
+    if not log.value.progress:
         return Absent("no progress bar of the load stands in the log")
+    bar = log.value.progress[-1]
     return Present("its log says that every shard is read") if bar.text == ALL else Absent(f"its log says: {bar.text}")
 
 

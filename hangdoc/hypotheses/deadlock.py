@@ -174,14 +174,30 @@ def _gets_nowhere(case: Case) -> Outcome:
     A circle of locks within one process never ends by itself; that another rank stands waiting for that process shows
     that the launch misses it, whatever a helper beside them computes.
     """
-    progress, edges = signs.nothing_progresses(case), _circle(case)
-    if isinstance(progress, Present) or not edges or any(edge.through not in _LOCKS for edge in edges):
-        return progress
+    progress = signs.nothing_progresses(case)
+    return progress if isinstance(progress, Present) else _missed(case) or progress
+
+
+def _is_a_state(case: Case) -> Outcome:
+    """The last slices are all of one kind; or they change by what somebody does for nobody who waits for the circle."""
+    steady = signs.readings_are_steady(case)
+    return steady if isinstance(steady, Present) else _missed(case) or steady
+
+
+def _missed(case: Case) -> Present | Unread | None:
+    """Look for a rank that waits for a circle of locks, in a process of which nobody else can end them."""
+    edges = _circle(case)
+    if not edges or any(edge.through not in _LOCKS for edge in edges):
+        return None
     inside, movers = {edge.from_pid for edge in edges}, {member.key.pid for member in case.features.movers}
     for edge in standing_graph(case.features).edges:
         if not edge.weak and edge.to_pid in inside and edge.from_pid in movers - inside:
             return Present(f"{thread_of(case.features, starts_at(edge))} waits for the circle, whatever else goes on")
-    return progress
+    for member in case.features.movers:
+        links = standing_links(member)
+        if member.key.pid not in inside and isinstance(links, Missing):
+            return Unread.of(links, f"whether {signs.name_of(member.process)} waits for the circle")
+    return None
 
 
 _LOCKS = frozenset({"futex", "python-lock"})
@@ -218,7 +234,7 @@ HYPOTHESIS = Hypothesis(
         _stands_still,
         _nobody_else_can_answer,
         _gets_nowhere,
-        signs.readings_are_steady,
+        _is_a_state,
     ),
     supporting=(_waits_in_a_circle, _stands_still, _nobody_else_can_answer),
     contrary=(_a_holder_is_inferred,),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from hangdoc.features.slices import EQUAL_SLICES, slice_kinds, steady_window
+import pytest
+
+from hangdoc.features.slices import EQUAL_SLICES, TOO_FEW, slice_kinds, steady_window
+from hangdoc.model.reading import Missing
 from hangdoc.trace.records import Trace
 from tests.unit.features.synthetic import KEY, clock, cpu, progress, trace
 
@@ -19,7 +22,7 @@ def of_kinds(kinds: str) -> Trace:
     return trace(rounds)  # type: ignore[arg-type]
 
 
-def judged(kinds: str) -> tuple[int, int, bool]:
+def judged(kinds: str) -> tuple[int, int, bool | Missing]:
     window, steady = steady_window(of_kinds(kinds), (KEY,))
     return window.first, window.last, steady
 
@@ -39,6 +42,19 @@ def test_fewer_than_three_are_not_steady() -> None:
     assert judged("qqqbb") == (5 - EQUAL_SLICES, 5, False)
 
 
-def test_slices_without_a_reading_are_no_state() -> None:
-    """What was not read is not of one kind."""
-    assert judged("uuuu")[2] is False
+@pytest.mark.parametrize("kinds", ["uuuu", "bbu", "qqqqub", "quq", "bb", "q"])
+def test_too_few_slices_that_were_read_say_nothing(kinds: str) -> None:
+    """Slices that were not read are neither of one kind nor of several: that the state changes is not known."""
+    assert judged(kinds)[2] == TOO_FEW
+
+
+def test_slices_that_differ_are_no_state_whatever_is_unread() -> None:
+    """Two kinds among the last slices that were read: no reading more could make them one."""
+    assert judged("bqu")[2] is False
+
+
+def test_the_reason_of_the_probe_is_told() -> None:
+    """Where the clocks were refused, that is why it is not known."""
+    refused = Missing("cpu", "denied")
+    of = trace([{("cpu", KEY): refused}] * 5)
+    assert steady_window(of, (KEY,))[1] == refused
