@@ -64,6 +64,17 @@ def unread_locks(member: Member) -> Missing | None:
     return None
 
 
+def waits_in_shared_memory(member: Member, tid: int) -> bool:
+    """Tell whether a thread is seen to wait, without a timeout, for a futex in memory that processes share.
+
+    The join of a thread is a futex without the private flag, too, but not in shared memory.
+    """
+    wait = waiting(member, tid)
+    if isinstance(wait, Missing) or wait.value is None or not wait.value.untimed or wait.value.private:
+        return False
+    return any(futex.tid == tid and futex.shared_key for locks in _last_locks(member)[-1:] for futex in locks.futexes)
+
+
 @lru_cache(maxsize=2)
 def standing_graph(features: Features) -> WaitGraph:
     """Return the graph of the waits that stood over two readings."""
