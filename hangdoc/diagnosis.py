@@ -192,7 +192,7 @@ def _next_steps(
     ranked: list[Weighed], leader: Weighed | None, missing: tuple[MissingReading, ...]
 ) -> tuple[NextStep, ...]:
     if leader is not None:
-        return (NextStep(playbook=leader.hypothesis.playbook, action=leader.hypothesis.action),)
+        return (NextStep(playbook=leader.hypothesis.playbook, action=leader.action),)
     open_ones = _open(ranked)
     if not open_ones:
         return ()

@@ -53,9 +53,9 @@ def links_of(around: Surroundings, pid: int, tid: int, call: SystemCall, io_thre
             yield from _of_children(around, pid, tid, call, kind)
         case "flock" | "fcntl":
             if kind == "flock" or as_int(call.args[1]) in {F_SETLKW, F_OFD_SETLKW}:
-                ends, told = holders_of(around.locks, around.holders, pid, as_int(call.args[0]), kind)
-                unsure = sum(not end.inherited for end in ends) != 1
-                yield Link(tid=tid, through="file-lock", detail=told, ends=Known(ends), weak=unsure)
+                taken = holders_of(around.locks, around.holders, pid, as_int(call.args[0]), kind)
+                ends = Known(taken.ends)
+                yield Link(tid=tid, through="file-lock", detail=taken.told, ends=ends, weak=not taken.sure)
 
 
 def _of_descriptor(around: Surroundings, pid: int, tid: int, fd: int, wants: str) -> Iterator[Link]:
