@@ -1,14 +1,16 @@
-"""HD205: a rank waits in a write to its own output, a pipe that is full because nobody drains it."""
+"""HD205: a rank waits in a write to a pipe, its own output or another, that is full because nobody drains it."""
 
 from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
-from hangdoc.features.launch_waits import standing_links
+from hangdoc.features.launch_waits import rank_that_waits_for, standing_links
 from hangdoc.features.links import likely_ends
+from hangdoc.features.outputs import OUTPUT_DESCRIPTORS
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._chains import culprit_at, end_name, who_moves
 from hangdoc.hypotheses._waits import place, sits_in, stuck_in
 from hangdoc.model.diagnosis import Culprit
+from hangdoc.model.fd import PipeFill
 from hangdoc.model.link import LinkEnd
 from hangdoc.model.reading import Known, Missing, Reading
 
@@ -21,16 +23,44 @@ def _pipe_is_full(case: Case) -> Outcome:
     if stuck.value is None:
         return Absent("it is not in a write")
     number = stuck.value.system_call.args[0]
+    return _output_is_full(case, number) if number in OUTPUT_DESCRIPTORS else _another_pipe_is_full(case, number)
+
+
+def _output_is_full(case: Case, number: int) -> Outcome:
     if not any(output.process.key == case.patient.key for output in case.features.outputs):
         return Unread(f"outputs of {signs.name_of(case.patient.process)}")
     for output in case.features.outputs:
         if output.process.key == case.patient.key and output.file.fd == number:
             if isinstance(output.file.pipe, Missing):
                 return Unread.of(output.file.pipe, f"fill of descriptor {number}")
-            fill = output.file.pipe.value
-            sentence = f"descriptor {number} is a pipe with {fill.queued_bytes:,} of {fill.capacity_bytes:,} bytes"
-            return Present(sentence) if fill.is_full else Absent(sentence)
-    return Absent(f"descriptor {number} is not its standard output or error")
+            return _is_full(number, output.file.pipe.value)
+    return Absent(f"descriptor {number} is not open")
+
+
+def _is_full(number: int, fill: PipeFill) -> Outcome:
+    sentence = f"descriptor {number} is a pipe with {fill.queued_bytes:,} of {fill.capacity_bytes:,} bytes"
+    return Present(sentence) if fill.is_full else Absent(sentence)
+
+
+def _another_pipe_is_full(case: Case, number: int) -> Outcome:
+    """Tell whether a pipe is full that is no output, and somebody is kept waiting by that.
+
+    A pipe between processes is full as well when all is well: whoever prepares work ahead of an idle reader waits so.
+    """
+    if isinstance(case.patient.files, Missing):
+        return Unread.of(case.patient.files, f"descriptors of {signs.name_of(case.patient.process)}")
+    file = next((one for one in case.patient.files.value if one.fd == number), None)
+    if file is None or file.kind != "pipe":
+        return Absent(f"descriptor {number} is no pipe")
+    if isinstance(file.pipe, Missing):
+        return Unread.of(file.pipe, f"fill of descriptor {number}")
+    full = _is_full(number, file.pipe.value)
+    if isinstance(full, Absent) or (signs.is_server(case.features) and case.patient in case.features.movers):
+        return full
+    waiter = rank_that_waits_for(case.features, case.patient)
+    if waiter is None:
+        return Unread(f"{full.because}; who reads it may have nothing to do, and nobody else is seen to wait")
+    return Present(f"{full.because}, and {signs.name_of(waiter.process)} waits for its writer")
 
 
 def _does_not_wake(case: Case) -> Outcome:
@@ -94,12 +124,17 @@ def _culprits(case: Case) -> tuple[Culprit, ...]:
             f"holds up the reader of the output of {writer}",
         )
         return tuple(culprit_at(case.features, one, reads if one[0] in pids else holds) for one in threads)
-    return (signs.culprit(case.patient, f"its output pipe is full, and {_does_not_read(case)}", _stuck_tid(case)),)
+    return (
+        signs.culprit(case.patient, f"the pipe it writes to is full, and {_does_not_read(case)}", _stuck_tid(case)),
+    )
 
 
 def _headline(case: Case) -> str:
     writer, where = signs.name_of(case.patient.process), place(case.patient, _stuck_tid(case) or case.patient.key.pid)
-    return f"{writer} cannot write its output (in {where}): the pipe is full, and {_does_not_read(case)}."
+    stuck = stuck_in(case.patient, "write")
+    number = stuck.value.system_call.args[0] if isinstance(stuck, Known) and stuck.value is not None else 1
+    what = "its output" if number in OUTPUT_DESCRIPTORS else f"to descriptor {number}"
+    return f"{writer} cannot write {what} (in {where}): the pipe is full, and {_does_not_read(case)}."
 
 
 HYPOTHESIS = Hypothesis(
