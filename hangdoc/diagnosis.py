@@ -14,7 +14,7 @@ from hangdoc.features.lacking import missing_readings
 from hangdoc.features.launch_waits import latest_edges
 from hangdoc.features.links import looked_twice
 from hangdoc.features.outputs import OutputFile
-from hangdoc.features.ranks import compare
+from hangdoc.features.ranks import compare, without_wrappers
 from hangdoc.features.slices import EQUAL_SLICES, steady_window
 from hangdoc.features.standing import standing_s
 from hangdoc.hypotheses._signs import place_of
@@ -285,7 +285,7 @@ def _stack_classes(seen: Features) -> tuple[StackClass, ...]:
             pids=tuple(key.pid for key in one.members),
             ranks=tuple(seen.members[key].process.rank for key in one.members),
             motion=one.motion,
-            frames=tuple(place_of(frame) for frame in one.stack[:MOST_FRAMES]),
+            frames=tuple(place_of(frame) for frame in without_wrappers(one.stack)[:MOST_FRAMES]),
             odd=one in compared.odd,
         )
         for compared in compare(seen)

@@ -17,6 +17,8 @@ from hangdoc.cpython.layouts import (
     BLOCK_LEVEL,
     BYTES_DATA,
     BYTES_SIZE,
+    DICT_KEYS,
+    DICT_VALUES,
     MOST_BLOCKS,
     OBJECT_TYPE,
     TUPLE_ITEMS,
@@ -32,6 +34,8 @@ MOST_SLOTS = 1000
 MOST_NAMES = 2000
 MOST_TEXT_BYTES = 512
 """Bounds on what a damaged object may make us read; arbitrary."""
+TABLE_BYTES, PIECE_BYTES = 512, 64
+"""What is searched of an object's attributes: of a condition for its own lock, the first of seven."""
 OWNED_BY_C = 3
 """FRAME_OWNED_BY_CSTACK: a frame that only marks where C called Python (since 3.12)."""
 CODE_UNIT_BYTES = 2
@@ -185,6 +189,25 @@ class Reader:
         if self.type_name(address) != "str" or not state & 0x40:
             return ""
         return self.image.read(address + self.layout.text, min(size, MOST_TEXT_BYTES)).decode("latin-1") if size else ""
+
+    def attributes(self, address: int) -> Iterator[bytes]:
+        """Yield the arrays and tables that an object's attributes may lie in, each with what lies behind it."""
+        layout = self.layout.attributes
+        if layout.inline:
+            yield self._table(address + layout.inline)
+        if layout.array and (array := u64(self.image, address + layout.array)):
+            yield self._table(array)
+        dictionary = u64(self.image, address + layout.dictionary)
+        if dictionary & 1:
+            yield self._table(dictionary + 1)
+        elif dictionary:
+            yield self._table(u64(self.image, dictionary + DICT_KEYS))
+            yield self._table(u64(self.image, dictionary + DICT_VALUES))
+
+    def _table(self, address: int) -> bytes:
+        """Read what can be read of a table, in pieces: a short one may end where the mapping does."""
+        pieces = self.image.read_many([(address + at, PIECE_BYTES) for at in range(0, TABLE_BYTES, PIECE_BYTES)])
+        return b"".join(piece or b"" for piece in pieces)
 
     def _texts(self, address: int) -> Iterator[str]:
         if self.type_name(address) != "tuple":

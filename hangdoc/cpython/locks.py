@@ -17,8 +17,6 @@ from typing import Literal
 
 from hangdoc.cpython.frames import MOST_FRAMES, Code, Frame, Reader
 from hangdoc.cpython.layouts import (
-    DICT_KEYS,
-    DICT_VALUES,
     LOCK_SEMAPHORE,
     METHOD_DEFINITION,
     METHOD_SELF,
@@ -40,8 +38,6 @@ OBJECT_BYTES = 40
 """Enough of a lock, an RLock and a bound built-in method."""
 MOST_REFERENCES = 1 << 30
 """A freed object has a pointer where it had its count of references."""
-TABLE_BYTES, PIECE_BYTES = 512, 64
-"""What is searched for a condition's own lock, its first attribute of seven."""
 LEAST_POINTER = 1 << 16
 
 
@@ -224,26 +220,7 @@ class PythonLocks:
 
     def _is_lock_of(self, condition: int, lock: LockObject) -> bool:
         """Tell whether a condition has this lock among its attributes."""
-        return any(lock.address in words(table) for table in self._attributes(condition))
-
-    def _attributes(self, address: int) -> Iterator[bytes]:
-        """Yield the arrays and tables that an object's attributes may lie in, each with what lies behind it."""
-        layout = self._reader.layout.attributes
-        if layout.inline:
-            yield self._table(address + layout.inline)
-        if layout.array and (array := u64(self._image, address + layout.array)):
-            yield self._table(array)
-        dictionary = u64(self._image, address + layout.dictionary)
-        if dictionary & 1:
-            yield self._table(dictionary + 1)
-        elif dictionary:
-            yield self._table(u64(self._image, dictionary + DICT_KEYS))
-            yield self._table(u64(self._image, dictionary + DICT_VALUES))
-
-    def _table(self, address: int) -> bytes:
-        """Read what can be read of a table, in pieces: a short one may end where the mapping does."""
-        pieces = self._image.read_many([(address + at, PIECE_BYTES) for at in range(0, TABLE_BYTES, PIECE_BYTES)])
-        return b"".join(piece or b"" for piece in pieces)
+        return any(lock.address in words(table) for table in self._reader.attributes(condition))
 
 
 def _lock_object(address: int, kind: str, fields: tuple[int, ...]) -> LockObject | None:

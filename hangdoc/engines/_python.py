@@ -50,6 +50,7 @@ FRAMES = (
     _frame("file-lock", r"acquire|blocking_acquire|_acquire", "filelock/_api.py"),
     _frame("file-lock", r"_poll_until_acquired|_acquire\w*", "filelock/_core/_acquire.py"),
     _frame("file-lock", r"wait", "torch/utils/file_baton.py"),
+    _frame("file-lock", r"blocking_acquire", "tvm_ffi/utils/lockfile.py"),
     _frame("future", r"result|wait|as_completed", "concurrent/futures/_base.py"),
     _frame("lock", r"wait|wait_for|acquire|join|_wait_for_tstate_lock|__enter__", "threading.py"),
     _frame("queue", r"get|put", "queue.py"),

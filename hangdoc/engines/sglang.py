@@ -122,9 +122,9 @@ LOG_LINES = (
     _line("fatal-python", r"Fatal Python error: (?P<what>\w+)", "Fatal Python error: {what}", kind="crash"),
     _line("port-taken", r"EADDRINUSE", "address in use", kind="crash"),
     _line(
-        "shared-memory-full",
+        "shared-memory",
         r"shared memory segment /dev/shm/|/dev/shm/\S+.*No space left|No space left.*/dev/shm/|Bus error",
-        "no room in shared memory",
+        "no space in shared memory",
         kind="crash",
     ),
     _line("gloo-mesh", r"Gloo connectFullMesh failed", "Gloo connectFullMesh failed", kind="crash"),

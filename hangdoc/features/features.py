@@ -92,8 +92,9 @@ class Features:
     """A window of a trace, read. members: alive at its end, sorted by key; steady: its slices are of one kind.
 
     gpu_moved_bytes: by how much the memory in use on all GPUs changed, either way; gpu_histories: each GPU over the
-    window, sample by sample; surroundings: as last read; standing_s: for how long the totals of the ranks have not
-    moved; patience_set: seconds of patience that the user gave stages; http: of the launch's own server.
+    window, sample by sample; surroundings: as last read; listened: a member listened on the launch's port in the last
+    two readings of them; standing_s: for how long the totals of the ranks have not moved; patience_set: seconds of
+    patience that the user gave stages; http: of the launch's own server.
 
     Equal by identity only, so that what is drawn from it can be kept.
     """
@@ -109,6 +110,7 @@ class Features:
     gpu_moved_bytes: Reading[int]
     surroundings: Reading[Surroundings]
     gpu_histories: Reading[tuple[GpuHistory, ...]]
+    listened: Reading[bool]
     phase: Phase
     steady: bool
     standing_s: Reading[float]
@@ -180,6 +182,7 @@ def features(
         gpu_moved_bytes=gpu_memory_moved(index, window),
         surroundings=Known(around[-1][1]) if around else index.missing("surroundings", None, until_now),
         gpu_histories=gpu_histories(index, window, trace.header.interval_s),
+        listened=_listened([one.listening for _, one in around[-2:]]),
         phase="unknown",
         steady=steady,
         standing_s=standing_s,
@@ -187,6 +190,15 @@ def features(
         http=http_state(index, window),
     )
     return _with_phase(shell)
+
+
+def _listened(readings: list[Reading[bool]]) -> Reading[bool]:
+    if len(readings) < 2:
+        return Missing("surroundings", "not-taken", "who listens on the launch's port was not read twice")
+    for reading in readings:
+        if isinstance(reading, Missing):
+            return reading
+    return Known(all(reading == Known(True) for reading in readings))
 
 
 def _with_phase(shell: Features) -> Features:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from hangdoc.features.index import Index, Window
 from hangdoc.model.link import Links, SocketFlow
@@ -89,13 +90,31 @@ def motion(index: Index, process: ProcessKey, window: Window, clock_ticks_per_s:
     (begin_ns, begin), (end_ns, end) = readings[0], readings[-1]
     seconds = (end_ns - begin_ns) / 1e9
     if seconds <= 0:
-        return Missing("cpu", "not-taken", "one reading only: nothing to compare it with")
-    found = _motion(begin, end, seconds, states, clock_ticks_per_s)
-    if isinstance(found.threads, Missing):
-        return Known(found)
+        return _ONE_READING
     names = _names(index, process, window)
-    threads = {tid: replace(thread, name=names.get(tid, "")) for tid, thread in found.threads.value.items()}
-    return Known(replace(found, threads=Known(threads)))
+    return Known(_motion(begin, end, seconds, states, (clock_ticks_per_s, names)))
+
+
+def busiest_ratio(index: Index, process: ProcessKey, window: Window) -> Reading[float | None]:
+    """Return the demand of a process's busiest thread, as its motion has it; None when no thread could be read.
+
+    For many windows of a long trace, where everything else of a motion would be thrown away.
+    """
+    readings = index.known("cpu", process, CpuUse, window)
+    if not readings:
+        return index.missing("cpu", process, window)
+    (begin_ns, begin), (end_ns, end) = readings[0], readings[-1]
+    if end_ns <= begin_ns:
+        return _ONE_READING
+    if isinstance(begin.clocks, Missing) or isinstance(end.clocks, Missing):
+        return Known(None)
+    before = {clock.tid: clock.run_ns + clock.wait_ns for clock in begin.clocks.value}
+    demands = (clock.run_ns + clock.wait_ns - before.get(clock.tid, 0) for clock in end.clocks.value)
+    most_ns = max(demands, default=None)
+    return Known(None if most_ns is None else most_ns / (end_ns - begin_ns))
+
+
+_ONE_READING = Missing("cpu", "not-taken", "one reading only: nothing to compare it with")
 
 
 def _names(index: Index, process: ProcessKey, window: Window) -> dict[int, str]:
@@ -104,18 +123,22 @@ def _names(index: Index, process: ProcessKey, window: Window) -> dict[int, str]:
     return {state.tid: state.name for _, use in index.known("cpu", process, CpuUse, until_now) for state in use.states}
 
 
-def _motion(begin: CpuUse, end: CpuUse, seconds: float, states: tuple[str, ...], ticks_per_s: int) -> Motion:
-    threads = _threads(begin, end, seconds, ticks_per_s)
+Machine: TypeAlias = tuple[int, dict[int, str]]
+"""Clock ticks a second, and the names of the threads that are known."""
+
+
+def _motion(begin: CpuUse, end: CpuUse, seconds: float, states: tuple[str, ...], machine: Machine) -> Motion:
+    threads = _threads(begin, end, seconds, machine)
     if isinstance(threads, Known):
         cpu: Reading[float] = Known(sum(thread.run_ratio for thread in threads.value.values()))
         demand: Reading[float] = Known(sum(thread.demand_ratio for thread in threads.value.values()))
     else:
         ticks = end.stat.utime_ticks + end.stat.stime_ticks - begin.stat.utime_ticks - begin.stat.stime_ticks
-        cpu, demand = Known(ticks / ticks_per_s / seconds), threads
+        cpu, demand = Known(ticks / machine[0] / seconds), threads
     return Motion(seconds, end.stat.state, end.stat.is_zombie, states, cpu, demand, threads)
 
 
-def _threads(begin: CpuUse, end: CpuUse, seconds: float, ticks_per_s: int) -> Reading[dict[int, ThreadMotion]]:
+def _threads(begin: CpuUse, end: CpuUse, seconds: float, machine: Machine) -> Reading[dict[int, ThreadMotion]]:
     if isinstance(begin.clocks, Missing):
         return begin.clocks
     if isinstance(end.clocks, Missing):
@@ -129,7 +152,7 @@ def _threads(begin: CpuUse, end: CpuUse, seconds: float, ticks_per_s: int) -> Re
                 clock,
                 seconds,
                 (earlier.get(clock.tid), later.get(clock.tid)),
-                ticks_per_s,
+                machine,
             )
             for clock in end.clocks.value
         }
@@ -145,7 +168,7 @@ def _thread(
     after: ThreadClock,
     seconds: float,
     states: tuple[ThreadState | None, ThreadState | None],
-    ticks_per_s: int,
+    machine: Machine,
 ) -> ThreadMotion:
     run_ratio = (after.run_ns - before.run_ns) / 1e9 / seconds
     wait_ratio = (after.wait_ns - before.wait_ns) / 1e9 / seconds
@@ -155,7 +178,8 @@ def _thread(
         demand_ratio=run_ratio + wait_ratio,
         slices=after.slices - before.slices,
         voluntary_per_s=_voluntary(states, seconds),
-        system_ratio=_system_share(states, run_ratio * seconds * ticks_per_s),
+        system_ratio=_system_share(states, run_ratio * seconds * machine[0]),
+        name=machine[1].get(after.tid, ""),
     )
 
 

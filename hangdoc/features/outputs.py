@@ -89,31 +89,58 @@ def _fresh(every: list[LogEvent], inside: tuple[LogEvent, ...]) -> tuple[LogEven
 
 @dataclass(frozen=True)
 class OutputFile:
-    """One of a process's output descriptors at its last reading. hidden: what was printed to it and is not there."""
+    """One of a process's output descriptors at its last reading. hidden: what was printed to it and is not there.
+
+    grown_bytes: by how much its file grew, or how far the fill of its pipe changed, within the window.
+    """
 
     process: Process
     file: OpenFile
     hidden: Reading[Hidden]
+    grown_bytes: Reading[int]
 
 
 def outputs(index: Index, processes: tuple[Process, ...], window: Window, boot_wall_ns: int) -> tuple[OutputFile, ...]:
-    """Return descriptors 1 and 2 of every process whose descriptors could be read, and files that text waits for.
+    """Return descriptors 1 and 2 of every process whose descriptors could be read, and what else text waits for.
+
+    These are files that hold text back, and pipes that a thread was seen to write to.
 
     boot_wall_ns: Unix time at which the machine started.
     """
     found = []
     for process in processes:
-        readings = index.known("fds", process.key, OpenFiles, window)
+        readings = [files for _, files in index.known("fds", process.key, OpenFiles, window)]
         if not readings:
             continue
         look = last_look(index, process.key, window, boot_wall_ns)
         also = holding(look)
         found += [
-            OutputFile(process, file, hidden(look, file))
-            for file in readings[-1][1].files
-            if file.fd in OUTPUT_DESCRIPTORS or (file.kind == "file" and file.fd in also)
+            OutputFile(process, file, hidden(look, file), _grown(readings, file))
+            for file in readings[-1].files
+            if file.fd in OUTPUT_DESCRIPTORS
+            or (file.kind == "file" and file.fd in also)
+            or isinstance(file.pipe, Known)
         ]
     return tuple(found)
+
+
+def _grown(readings: list[OpenFiles], file: OpenFile) -> Reading[int]:
+    """Return how much more a descriptor's file or pipe holds than at the first reading; 0 for what holds nothing."""
+    same = [one for files in readings for one in files.files if (one.fd, one.target) == (file.fd, file.target)]
+    if file.kind not in {"file", "pipe"}:
+        return Known(0)
+    if len(same) < 2:
+        return Missing("fds", "not-taken", "the descriptor was read only once")
+    first, last = _holds(same[0]), _holds(same[-1])
+    if isinstance(first, Missing) or isinstance(last, Missing):
+        return first if isinstance(first, Missing) else last
+    return Known(last.value - first.value)
+
+
+def _holds(file: OpenFile) -> Reading[int]:
+    if file.kind == "file":
+        return file.size_bytes
+    return file.pipe if isinstance(file.pipe, Missing) else Known(file.pipe.value.queued_bytes)
 
 
 def descriptors(index: Index, process: ProcessKey, window: Window) -> Reading[tuple[OpenFile, ...]]:

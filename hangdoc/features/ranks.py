@@ -58,9 +58,14 @@ def normalised(stack: Stack) -> Stack:
     differ within one collective, between who sends and who receives. Fails for ranks that are lost in two places of
     one function: they count as together.
     """
-    kept = [frame for frame in stack if not any(is_file(frame.file, wrapper) for wrapper in WRAPPERS)]
+    kept = without_wrappers(stack)
     outermost = next((at for at in reversed(range(len(kept))) if is_file(kept[at].file, COLLECTIVES)), 0)
     return tuple(Frame(bare_name(frame.function), frame.file, 0) for frame in kept[outermost:])
+
+
+def without_wrappers(stack: Stack) -> Stack:
+    """Return a stack without the frames that only wrap a call."""
+    return tuple(frame for frame in stack if not any(is_file(frame.file, wrapper) for wrapper in WRAPPERS))
 
 
 @dataclass(frozen=True)
@@ -90,9 +95,15 @@ class Comparison:
         """Return the classes that stand elsewhere than the others wait; empty when that cannot be told.
 
         Rule: when some wait in a collective and some do not, those that do not; otherwise those that are fewer than
-        the largest class, if that one is the only largest. Why it works: whoever waits in a collective waits for
-        those that are not there; where ranks wait in different ones, most of them are where the program should be.
+        the largest class, if that one is the only largest; in either case only while the others stand. Why it works:
+        whoever waits in a collective waits for those that are not there; where ranks wait in different ones, most of
+        them are where the program should be; and as long as they move, they wait for nobody.
         """
+        astray = self._astray()
+        moving = any(one.motion == "moving" for one in self.classes if one not in astray)
+        return () if moving else astray
+
+    def _astray(self) -> tuple[StackClass, ...]:
         outside = tuple(one for one in self.classes if not one.in_collective)
         if len(self.classes) < 2:
             return ()

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from hangdoc.features.activity import SPIN_DEMAND_RATIO, work
 from hangdoc.features.index import Index, Window, window_of
-from hangdoc.features.motion import flow, motion
+from hangdoc.features.motion import busiest_ratio, flow
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Known
 from hangdoc.trace.records import Trace
@@ -40,20 +40,20 @@ def slice_kinds(trace: Trace, movers: tuple[ProcessKey, ...]) -> tuple[Kind, ...
     """Return the kind of every slice, oldest first: one less than there are rounds."""
     index = Index(trace)
     windows = [window_of(trace, end - 1, end) for end in range(1, len(trace.snapshots))]
-    return tuple(_kind(index, movers, window, trace.header.clock_ticks_per_s) for window in windows)
+    return tuple(_kind(index, movers, window) for window in windows)
 
 
-def _kind(index: Index, movers: tuple[ProcessKey, ...], window: Window, ticks_per_s: int) -> Kind:
+def _kind(index: Index, movers: tuple[ProcessKey, ...], window: Window) -> Kind:
     """Return whether any of the processes worked, or any burnt CPU, or all were quiet."""
     busy, read = False, False
     for key in movers:
-        moved, flowed = motion(index, key, window, ticks_per_s), flow(index, key, window)
+        flowed = flow(index, key, window)
         if isinstance(flowed, Known) and work(flowed.value) is not None:
             return "works"
-        if isinstance(moved, Known):
+        busiest = busiest_ratio(index, key, window)
+        if isinstance(busiest, Known):
             read = True
-            busiest = moved.value.busiest()
-            busy = busy or (busiest is not None and busiest.demand_ratio >= SPIN_DEMAND_RATIO)
+            busy = busy or (busiest.value is not None and busiest.value >= SPIN_DEMAND_RATIO)
     if not read:
         return "unread"
     return "busy" if busy else "quiet"

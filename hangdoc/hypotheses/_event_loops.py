@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 
 from hangdoc.features.dumps import ThreadHistory
+from hangdoc.features.features import Member
 from hangdoc.features.frames import bare_name, is_file
 from hangdoc.features.loops import Loop
+from hangdoc.model.reading import Known
 from hangdoc.model.stack import Frame, Stack
 
 FEWEST_TO_STAY = 5
@@ -14,9 +16,8 @@ FEWEST_TO_STAY = 5
 was seen in up to four different functions; that one of them, a tenth of the time, is met five times in a row comes
 once in 100,000 looks. Arbitrary."""
 
-ANY = 1
-"""Stacks that must be met elsewhere before a scheduler is called idle: with one it is not known whether it comes back,
-and a stack less must not make it healthier."""
+LONG_WALK_S = 8.0
+"""Seconds over which these stacks have to be spread: evicting from a large cache may take some. Arbitrary."""
 
 _TAKES_REQUESTS = re.compile(
     r"recv_\w+|ingest_requests|process_input_requests|_pull_raw_reqs|_broadcast_reqs_across_ranks|broadcast_pyobj"
@@ -27,15 +28,26 @@ _TAKES_REQUESTS = re.compile(
 _EVENT_LOOP = re.compile(r"event_loop_\w+")
 
 
-def place_below_event_loop(thread: ThreadHistory, fewest: int) -> Loop | None:
-    """Return the function under the event loop in which so many stacks all lie, or None when it goes round.
+def seen_s(member: Member) -> float:
+    """Return over how many seconds the stacks of a member were taken; 0 without any."""
+    times = member.dumps.value.times_ns if isinstance(member.dumps, Known) else ()
+    return (times[-1] - times[0]) / 1e9 if times else 0.0
+
+
+def lost_below_event_loop(member: Member, thread: ThreadHistory) -> Loop | None:
+    """Return the function under the event loop that did not return for so long that a scheduler is lost in it."""
+    if len(thread.views) < FEWEST_TO_STAY or seen_s(member) < LONG_WALK_S:
+        return None
+    return place_below_event_loop(thread)
+
+
+def place_below_event_loop(thread: ThreadHistory) -> Loop | None:
+    """Return the function under the event loop in which all stacks lie, or None when it goes round.
 
     Rule: the one function that every stack lies in is inside the event loop's frame and is not where requests are
     taken in. Why it works: a loop that turns is met in several functions, and in an idle server mostly where requests
     come from. Fails for an idle server that is met in the same function each time by chance.
     """
-    if len(thread.views) < fewest:
-        return None
     loop = thread.loop()
     if loop is None or not all(_is_below(view.stack, loop.frame) for view in thread.views):
         return None

@@ -98,20 +98,3 @@ def gpus_spin(features: Features, keys: Iterable[ProcessKey]) -> Outcome:
 def every_gpu_spins(case: Case) -> Outcome:
     """The GPU of every rank is busy in every sample, at a power near idle and a clock that is free."""
     return gpus_spin(case.features, (member.key for member in case.features.movers))
-
-
-def nothing_gets_anywhere(case: Case) -> Outcome:
-    """Nothing moves on the host, and kernels that run on a GPU of the launch spin near idle power."""
-    host = signs.nothing_moves_on_the_host(case)
-    if not isinstance(host, Present):
-        return host
-    unread: Unread | None = None
-    for member in case.features.movers:
-        use = kernel_use(case.features, member)
-        if isinstance(use, Missing):
-            unread = Unread.of(use, f"what the kernels of {signs.name_of(member.process)} do")
-        elif use.value[0] == "works":
-            unread = Unread(f"{use.value[1]}: whether that gets anywhere is not read")
-        elif use.value[0] == "held-back":
-            unread = Unread(f"{use.value[1]}, and its clock is held back: that may be real work")
-    return unread or host

@@ -16,9 +16,13 @@ def log_names(event: str, what: str) -> Sign:
         if isinstance(log, Missing):
             return Unread.of(log, f"whether the log names {what}")
         found = [one for one in log.value.crashes if one.name == event]
-        return Present(f"its log says: {found[0].text}") if found else Absent(f"its log does not name {what}")
+        if not found:
+            return Absent(f"its log does not name {what}")
+        if any(one.phase == "ready" and one.offset > found[-1].offset for one in log.value.milestones):
+            return Absent(f"its log names {what}, and that the server came up afterwards")
+        return Present(f"its log says: {found[0].text}")
 
-    sign.__doc__ = f"The log names {what}."
+    sign.__doc__ = f"The log names {what}, and does not say that the server came up afterwards."
     return sign
 
 
@@ -34,4 +38,7 @@ def nothing_goes_on(case: Case) -> Outcome:
             return Unread.of(done, f"whether {name} goes on")
         if not member.main.value.always_does("event-loop", "idle-poll") or done.value == "still":
             return Present(f"{name} does not serve: {signs.where(member.main.value)}")
-    return Absent("every rank goes on all the same") if case.features.movers else Present("no rank is left")
+    if case.features.movers:
+        return Absent("every rank goes on all the same")
+    left = case.features.departed
+    return Present("no rank is left") if left else Unread("whether a rank goes on: none was seen")

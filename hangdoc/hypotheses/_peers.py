@@ -31,10 +31,16 @@ def is_waited_for(case: Case) -> Outcome:
     seen_s = (dumps.value.times_ns[-1] - dumps.value.times_ns[0]) / 1e9
     if seen_s < LONG_LOOP_S:
         return Unread(f"seen for {seen_s:.0f} s only: a computation of that length is no hang")
-    for member in case.features.movers:
-        if member.key != case.patient.key and _waits_for_a_rank(member):
-            return Present(f"{signs.name_of(member.process)} waits meanwhile")
+    waiter = waiting_rank(case)
+    if waiter is not None:
+        return Present(f"{signs.name_of(waiter.process)} waits meanwhile")
     return Unread("nobody is seen to wait for it: a computation looks the same")
+
+
+def waiting_rank(case: Case) -> Member | None:
+    """Return another rank that stands in a wait which is none of an idle one; None when none is seen to."""
+    others = (member for member in case.features.movers if member.key != case.patient.key)
+    return next((member for member in others if _waits_for_a_rank(member)), None)
 
 
 def _waits_for_a_rank(member: Member) -> bool:

@@ -82,6 +82,7 @@ _PLUMBING = (
     "zmq/sugar/socket.py",
     "torch/distributed/c10d_logger.py",
     "torch/utils/file_baton.py",
+    "tvm_ffi/utils/lockfile.py",
 )
 """Files whose frames say how a thread waits, not for what."""
 
@@ -138,6 +139,7 @@ def nothing_moves_on_the_host(case: Case) -> Outcome:
             unread = Unread.of(member.flow.value.tcp_bytes, f"TCP bytes of {name_of(member.process)}")
     for outcome in (
         _log_moves(features),
+        _output_grows(features),
         _child_at_work(features),
         _gpu_memory_moves(features),
         counters_rise(features),
@@ -176,6 +178,34 @@ def _child_at_work(features: Features) -> Absent | Unread | None:
         elif member.motion.value.demand_ratio.value >= CHILD_DEMAND_RATIO:
             return Absent(f"{name_of(member.process)} is at work")
     return unread
+
+
+def _output_grows(features: Features) -> Absent | Unread | None:
+    """Look whether a member's own output file grows, where no table says which of an engine's lines mean progress.
+
+    A hung program may repeat a line for ever too: it is then not known whether it hangs.
+    """
+    if is_server(features):
+        return None
+    unread: Unread | None = None
+    for output in features.outputs:
+        if output.file.kind != "file" or "w" not in output.file.access:
+            continue
+        name = f"the output of {name_of(output.process)} ({short_file(output.file.target)})"
+        if isinstance(output.grown_bytes, Missing):
+            unread = Unread.of(output.grown_bytes, f"whether {name} grows")
+        elif output.grown_bytes.value > 0:
+            return Absent(f"{name} grew by {output.grown_bytes.value:,} bytes")
+    return unread or _outputs_unread(features)
+
+
+def _outputs_unread(features: Features) -> Unread | None:
+    """Say of which member the output was not read at all."""
+    read = {output.process.key for output in features.outputs}
+    for member in _who_may_work(features):
+        if member.key not in read and isinstance(member.files, Missing):
+            return Unread.of(member.files, f"whether the output of {name_of(member.process)} grows")
+    return None
 
 
 def _log_moves(features: Features) -> Absent | None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
-from hangdoc.features.launch_waits import rank_that_waits_for, standing_links
+from hangdoc.features.launch_waits import rank_that_waits_for
 from hangdoc.features.links import likely_ends
 from hangdoc.features.outputs import OUTPUT_DESCRIPTORS
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._chains import culprit_at, end_name, who_moves
 from hangdoc.hypotheses._waits import place, sits_in, stuck_in
 from hangdoc.model.diagnosis import Culprit
-from hangdoc.model.fd import PipeFill
 from hangdoc.model.link import LinkEnd
 from hangdoc.model.reading import Known, Missing, Reading
 
@@ -23,59 +22,60 @@ def _pipe_is_full(case: Case) -> Outcome:
     if stuck.value is None:
         return Absent("it is not in a write")
     number = stuck.value.system_call.args[0]
-    return _output_is_full(case, number) if number in OUTPUT_DESCRIPTORS else _another_pipe_is_full(case, number)
-
-
-def _output_is_full(case: Case, number: int) -> Outcome:
     if not any(output.process.key == case.patient.key for output in case.features.outputs):
         return Unread(f"outputs of {signs.name_of(case.patient.process)}")
     for output in case.features.outputs:
         if output.process.key == case.patient.key and output.file.fd == number:
             if isinstance(output.file.pipe, Missing):
                 return Unread.of(output.file.pipe, f"fill of descriptor {number}")
-            return _is_full(number, output.file.pipe.value)
-    return Absent(f"descriptor {number} is not open")
+            fill = output.file.pipe.value
+            sentence = f"descriptor {number} is a pipe with {fill.queued_bytes:,} of {fill.capacity_bytes:,} bytes"
+            return _keeps_somebody_waiting(case, number, sentence) if fill.is_full else Absent(sentence)
+    return _unlisted(case, number)
 
 
-def _is_full(number: int, fill: PipeFill) -> Outcome:
-    sentence = f"descriptor {number} is a pipe with {fill.queued_bytes:,} of {fill.capacity_bytes:,} bytes"
-    return Present(sentence) if fill.is_full else Absent(sentence)
+def _unlisted(case: Case, number: int) -> Outcome:
+    files = case.patient.files
+    if isinstance(files, Missing):
+        return Unread.of(files, f"what descriptor {number} is")
+    if any(file.fd == number and file.kind == "pipe" for file in files.value):
+        return Unread(f"fill of descriptor {number}")
+    return Absent(f"descriptor {number} is no pipe")
 
 
-def _another_pipe_is_full(case: Case, number: int) -> Outcome:
-    """Tell whether a pipe is full that is no output, and somebody is kept waiting by that.
+def _keeps_somebody_waiting(case: Case, number: int, full: str) -> Outcome:
+    """Tell whether it matters that a pipe is full: of an output always, of another where somebody waits for its writer.
 
     A pipe between processes is full as well when all is well: whoever prepares work ahead of an idle reader waits so.
     """
-    if isinstance(case.patient.files, Missing):
-        return Unread.of(case.patient.files, f"descriptors of {signs.name_of(case.patient.process)}")
-    file = next((one for one in case.patient.files.value if one.fd == number), None)
-    if file is None or file.kind != "pipe":
-        return Absent(f"descriptor {number} is no pipe")
-    if isinstance(file.pipe, Missing):
-        return Unread.of(file.pipe, f"fill of descriptor {number}")
-    full = _is_full(number, file.pipe.value)
-    if isinstance(full, Absent) or (signs.is_server(case.features) and case.patient in case.features.movers):
-        return full
+    if number in OUTPUT_DESCRIPTORS or (signs.is_server(case.features) and case.patient in case.features.movers):
+        return Present(full)
     waiter = rank_that_waits_for(case.features, case.patient)
     if waiter is None:
-        return Unread(f"{full.because}; who reads it may have nothing to do, and nobody else is seen to wait")
-    return Present(f"{full.because}, and {signs.name_of(waiter.process)} waits for its writer")
+        return Unread(f"{full}; who reads it may have nothing to do, and nobody else is seen to wait")
+    return Present(f"{full}, and {signs.name_of(waiter.process)} waits for its writer")
 
 
-def _does_not_wake(case: Case) -> Outcome:
-    """The writing thread did not run once: whoever reads a little of a full pipe wakes its writer."""
+def _nobody_empties_it(case: Case) -> Outcome:
+    """The pipe holds exactly as much as at the begin of the window.
+
+    That the writer did not wake would not do: the kernel wakes it only when a whole page is free (fs/pipe.c,
+    pipe_read), which a reader of small pieces reaches after a long time.
+    """
     stuck = stuck_in(case.patient, "write")
-    motion = case.patient.motion
-    clocks = motion if isinstance(motion, Missing) else motion.value.threads
     if isinstance(stuck, Missing):
         return Unread.of(stuck, "what it waits in")
-    if isinstance(clocks, Missing):
-        return Unread.of(clocks, "whether the writing thread wakes")
-    clock = None if stuck.value is None else clocks.value.get(stuck.value.tid)
-    if clock is None:
+    if stuck.value is None:
         return Absent("it is not in a write")
-    return Present("its writer did not wake") if clock.is_still else Absent("its writer wakes: somebody reads")
+    number = stuck.value.system_call.args[0]
+    for output in case.features.outputs:
+        if output.process.key == case.patient.key and output.file.fd == number:
+            if isinstance(output.grown_bytes, Missing):
+                return Unread.of(output.grown_bytes, "whether somebody reads from the pipe")
+            if output.grown_bytes.value:
+                return Absent("the fill of the pipe changes: somebody reads from it")
+            return Present("nobody took one byte out of it")
+    return Unread(f"fill of descriptor {number}")
 
 
 def _stuck_tid(case: Case) -> int | None:
@@ -84,14 +84,16 @@ def _stuck_tid(case: Case) -> int | None:
 
 
 def _readers(case: Case) -> Reading[tuple[LinkEnd, ...]]:
-    """Return whoever else has the reading end open: of a pipe that a fork copied, those that mean to use it."""
-    links = standing_links(case.patient)
+    """Return whoever else has the reading end open: of a pipe that a fork copied, those that mean to use it.
+
+    The newest reading will do: that the write stands is known from every round.
+    """
+    links, tid = case.patient.links, _stuck_tid(case)
     if isinstance(links, Missing):
         return links
-    tid = _stuck_tid(case)
-    link = next((one for one in links.value if one.tid == tid and one.through == "pipe"), None)
+    link = next((one for one in links.value[-1].links if one.tid == tid and one.through == "pipe"), None)
     if link is None:
-        return Missing("links", "not-taken", "the write was not seen twice")
+        return Missing("links", "not-taken", "the write was not followed")
     if isinstance(link.ends, Missing):
         return link.ends
     return Known(tuple(end for end in likely_ends(link) if end.process != case.patient.key))
@@ -145,7 +147,7 @@ HYPOTHESIS = Hypothesis(
     essential=(
         sits_in("in a write", "write"),
         _pipe_is_full,
-        _does_not_wake,
+        _nobody_empties_it,
         signs.nothing_progresses,
         signs.readings_are_steady,
     ),

@@ -10,7 +10,8 @@ from hangdoc.features.activity import SPIN_DEMAND_RATIO
 from hangdoc.hypotheses import _ranks as ranks
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._kernels import its_gpu_spins
-from hangdoc.hypotheses.python_busy_loop import is_in, polls_for_requests
+from hangdoc.hypotheses._waits import idle_is_known
+from hangdoc.hypotheses.python_busy_loop import is_in
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Missing
 
@@ -36,6 +37,24 @@ def _waits_outside_python(case: Case) -> Outcome:
     if holds:
         return Absent(f"the main thread of {name} runs Python: it held the interpreter lock in {holds} stacks")
     return Present(f"the main thread of {name} burns CPU below Python, without the interpreter lock")
+
+
+def _waits_for_requests(case: Case) -> Outcome:
+    """Excluding: it is in its event loop and in no batch, so that it may wait for requests.
+
+    Why: a rank that waits over the GPU for its first node, or for an earlier stage of a pipeline, keeps it at 100 %
+    near idle power although all is well. Unread for an engine whose idle loops are not known, unless it is in a batch.
+    """
+    main, name = case.patient.main, signs.name_of(case.patient.process)
+    if isinstance(main, Missing):
+        return Unread.of(main, f"stack of {name}")
+    if main.value.always_does("forward"):
+        return Absent(f"{name} is in a batch")
+    if main.value.ever_does("event-loop", "idle-poll"):
+        return Present(f"{name} may wait for requests: {signs.where(main.value)}")
+    if idle_is_known(case.features):
+        return Absent(f"{name} is not in its event loop")
+    return Unread(f"whether {name} has work: how this engine idles is not known")
 
 
 def _group(case: Case) -> tuple[Culprit, ...]:
@@ -66,7 +85,7 @@ HYPOTHESIS = Hypothesis(
         signs.readings_are_steady,
     ),
     supporting=(_waits_outside_python, signs.log_is_silent_too_long),
-    excluding=(ranks.is_in_rendezvous, polls_for_requests, is_in("import", "compile"), signs.nobody_died),
+    excluding=(ranks.is_in_rendezvous, _waits_for_requests, is_in("import", "compile"), signs.nobody_died),
     headline=_headline,
     culprits=_group,
     action="Restart with one thing less at a time: CUDA graphs, overlap, speculative decoding, custom all-reduce.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.hypotheses import _signs as signs
-from hangdoc.hypotheses._event_loops import ANY, FEWEST_TO_STAY, place_below_event_loop
+from hangdoc.hypotheses._event_loops import FEWEST_TO_STAY, LONG_WALK_S, place_below_event_loop, seen_s
 from hangdoc.hypotheses.python_busy_loop import is_in, spinning_thread
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Known, Missing
@@ -21,17 +21,20 @@ def _burns(case: Case) -> Outcome:
 
 
 def _stays_below_its_event_loop(case: Case) -> Outcome:
-    """Five stacks or more all lie in one function that its event loop called, at changing lines; none asks for work."""
+    """Five stacks over 8 s or more all lie in one function that its event loop called; none of them asks for work."""
     name, main = signs.name_of(case.patient.process), case.patient.main
     if isinstance(main, Missing):
         return Unread.of(main, f"stack of {name}")
     if not main.value.always_does("event-loop"):
         return Absent(f"{name} is not in its event loop: {signs.where(main.value)}")
-    place = place_below_event_loop(main.value, ANY)
+    place = place_below_event_loop(main.value)
     if place is None:
         return Absent(f"{name} goes round its event loop: {signs.where(main.value)}")
-    if len(main.value.views) < FEWEST_TO_STAY:
-        return Unread(f"only {len(main.value.views)} stacks of {name}: {FEWEST_TO_STAY} are needed")
+    if len(main.value.views) < FEWEST_TO_STAY or seen_s(case.patient) < LONG_WALK_S:
+        return Unread(
+            f"{len(main.value.views)} stacks of {name} over {seen_s(case.patient):.0f} s, all in one function: "
+            f"{FEWEST_TO_STAY} over {LONG_WALK_S:.0f} s are needed"
+        )
     where = signs.place_of(place.frame)
     if not place.moves:
         return Unread(f"{len(main.value.views)} stacks all at {where}: a native call under it looks the same")
@@ -50,7 +53,7 @@ def _holds_the_gil(case: Case) -> Outcome:
 
 def _place(case: Case) -> str:
     main = case.patient.main
-    found = place_below_event_loop(main.value, ANY) if isinstance(main, Known) else None
+    found = place_below_event_loop(main.value) if isinstance(main, Known) else None
     return signs.place_of(found.frame) if found is not None else "its code"
 
 

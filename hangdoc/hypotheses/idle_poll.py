@@ -6,7 +6,7 @@ from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import activity
 from hangdoc.features.frames import bare_name
 from hangdoc.hypotheses import _signs as signs
-from hangdoc.hypotheses._event_loops import ANY, place_below_event_loop
+from hangdoc.hypotheses._event_loops import place_below_event_loop
 from hangdoc.hypotheses._http import http_answers, http_is_silent
 from hangdoc.model.reading import Missing
 
@@ -20,7 +20,7 @@ def _every_rank_goes_round(case: Case) -> Outcome:
         main = member.main.value
         if not main.always_does("event-loop", "idle-poll") or main.ever_does("forward"):
             return Absent(f"{signs.name_of(member.process)} does not just go round its event loop: {signs.where(main)}")
-        if (place := place_below_event_loop(main, ANY)) is not None:
+        if (place := place_below_event_loop(main)) is not None:
             name = signs.name_of(member.process)
             return Unread(f"whether {name} comes back to its event loop: all its stacks are in {place.frame.function}")
     return Present("every rank goes round its event loop without a batch") if movers else Absent("there is no rank")

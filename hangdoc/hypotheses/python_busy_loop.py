@@ -11,9 +11,9 @@ from hangdoc.features.loops import Loop
 from hangdoc.features.motion import ThreadMotion
 from hangdoc.features.places import goes_round
 from hangdoc.hypotheses import _signs as signs
-from hangdoc.hypotheses._event_loops import FEWEST_TO_STAY, place_below_event_loop
+from hangdoc.hypotheses._event_loops import lost_below_event_loop
 from hangdoc.hypotheses._http import requests_stand
-from hangdoc.hypotheses._peers import is_waited_for
+from hangdoc.hypotheses._peers import is_waited_for, waiting_rank
 from hangdoc.hypotheses._waits import idle_is_known
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Known, Missing, Reading
@@ -134,7 +134,7 @@ def polls_for_requests(case: Case) -> Outcome:
     if thread.value is None:
         return Absent("no Python thread burns CPU")
     seen = thread.value
-    if (place := place_below_event_loop(seen, FEWEST_TO_STAY)) is not None:
+    if (place := lost_below_event_loop(case.patient, seen)) is not None:
         return Absent(f"it stays in {signs.place_of(place.frame)}, which its event loop called")
     if seen.always_does("event-loop", "idle-poll") and not seen.always_does("forward"):
         return Present(f"it goes round its event loop: {signs.where(seen)}")
@@ -150,7 +150,8 @@ def cannot_be_a_poll(thread: ThreadMotion, case: Case) -> Outcome:
     """The loop cannot be one that asks for requests: an idle server of an unknown engine may burn a core doing so.
 
     Rule: the engine's own idle loop is known; or the loop does not enter the kernel; or the process has nothing open
-    on which a request could come. Fails for a server of an unknown engine that polls shared memory.
+    on which a request could come, and another rank waits: memory that processes share is no descriptor. Fails for a
+    server of an unknown engine whose ranks poll shared memory while one of them waits on a descriptor.
     """
     if idle_is_known(case.features):
         return Present("the engine's idle loop is known, and it is not that")
@@ -160,11 +161,17 @@ def cannot_be_a_poll(thread: ThreadMotion, case: Case) -> Outcome:
     system = thread.system_ratio
     if isinstance(system, Known) and system.value <= POLL_SYSTEM_RATIO:
         return Present(f"it does not poll: {system.value:.0%} of its CPU time is the kernel's")
+    return _has_nothing_to_ask(case)
+
+
+def _has_nothing_to_ask(case: Case) -> Outcome:
     if isinstance(case.patient.files, Missing):
         return Unread.of(case.patient.files, "whether it polls for requests")
     if any(file.kind in _CARRIES_REQUESTS and "r" in file.access for file in case.patient.files.value):
         return Unread("it may be polling for requests: it has a socket or a pipe on which they could come")
-    return Present("it has nothing open on which a request could come")
+    if waiting_rank(case) is None:
+        return Unread("it may be polling memory that it shares with another process, and no other rank waits")
+    return Present("it has nothing open on which a request could come, and another rank waits")
 
 
 _EVENT_LOOPS = ("asyncio/base_events.py", "asyncio/events.py", "selectors.py", "socketserver.py", "zmq/sugar/socket.py")

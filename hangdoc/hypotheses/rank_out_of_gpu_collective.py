@@ -15,6 +15,9 @@ from hangdoc.model.diagnosis import Culprit, Wait, WaitEnd
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Known, Missing
 
+STOPPED = frozenset({"T", "t"})
+"""States of a process that a signal or a tracer stopped: whoever is in one does not come by itself."""
+
 
 def _others(case: Case) -> tuple[ProcessKey, ...]:
     found = ranks.compared(case)
@@ -65,11 +68,13 @@ def _is_the_one_astray(case: Case) -> Outcome:
 
 
 def _is_asleep_or_in_another_collective(case: Case) -> Outcome:
-    """Every working thread of it waits for a lock of its own process, sleeps for minutes, or is in another collective.
+    """It is stopped, or in another collective, or all its working threads wait for locks of its own or sleep for long.
 
     A rank that waits for a disk, a peer, a child or the end of a short sleep may only be slow.
     """
-    main = case.patient.main
+    main, motion = case.patient.main, case.patient.motion
+    if not isinstance(motion, Missing) and all(state in STOPPED for state in motion.value.states):
+        return Present(f"{signs.name_of(case.patient.process)} is stopped (state {motion.value.state})")
     if not isinstance(main, Missing) and main.value.always_does("collective"):
         return Present(f"{signs.name_of(case.patient.process)} waits in another collective: {signs.where(main.value)}")
     return will_not_come_by_itself(case)

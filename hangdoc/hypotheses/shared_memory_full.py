@@ -34,11 +34,11 @@ HYPOTHESIS = Hypothesis(
     verdict="crashed",
     suspects=signs.the_launch,
     essential=(
-        log_names("shared-memory-full", "a lack of room in /dev/shm"),
+        log_names("shared-memory", "a lack of room in /dev/shm"),
         _there_is_little_room,
         nothing_goes_on,
     ),
-    supporting=(log_names("shared-memory-full", "a lack of room in /dev/shm"), _there_is_little_room),
+    supporting=(log_names("shared-memory", "a lack of room in /dev/shm"), _there_is_little_room),
     headline="The launch failed because there is no room in /dev/shm.",
     culprits=_culprits,
     action="Start the container with --shm-size 16g or --ipc=host, or remove what earlier launches left in /dev/shm.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
+from hangdoc.features.features import Member
 from hangdoc.features.lock_files import Polled
 from hangdoc.hypotheses import _file_locks as locks
 from hangdoc.hypotheses import _signs as signs
@@ -15,7 +16,11 @@ compile of one file in public reports took some 20 minutes."""
 
 
 def _polled(case: Case) -> Polled | None:
-    wait = locks.file_lock(case.patient)
+    return _polled_by(case.patient)
+
+
+def _polled_by(member: Member) -> Polled | None:
+    wait = locks.file_lock(member)
     return wait.value.polled if isinstance(wait, Known) and wait.value is not None else None
 
 
@@ -76,9 +81,14 @@ def _headline(case: Case) -> str:
 
 
 def _culprits(case: Case) -> tuple[Culprit, ...]:
-    wait = locks.file_lock(case.patient)
-    tid = wait.value.tid if isinstance(wait, Known) and wait.value is not None else None
-    return (signs.culprit(case.patient, "asks for a stale lock file, and will until that is removed", tid),)
+    """Return every rank that asks for the same file: nobody else is left who could move."""
+    own = _polled(case)
+    asking = [(member, _polled_by(member)) for member in case.features.movers]
+    return tuple(
+        signs.culprit(member, "asks for a stale lock file, and will until that is removed", polled.file.tid)
+        for member, polled in asking
+        if own is not None and polled is not None and polled.file.path == own.file.path
+    )
 
 
 HYPOTHESIS = Hypothesis(

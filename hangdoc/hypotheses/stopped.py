@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
+from hangdoc.features.features import is_tracker
+from hangdoc.features.launch_waits import latest_edges
+from hangdoc.features.waits import starts_at
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses._chains import thread_of
 from hangdoc.hypotheses._stops import STOPPED_STATES, freezer_of
 from hangdoc.model.diagnosis import Culprit
-from hangdoc.model.reading import Missing
+from hangdoc.model.reading import Known, Missing
 
 
 def _is_stopped(case: Case) -> Outcome:
@@ -20,6 +24,28 @@ def _is_stopped(case: Case) -> Outcome:
     if (freezer := freezer_of(case.patient)) is not None:
         return Present(f"{name}: {freezer.detail}")
     return Absent(f"{name} is not stopped (state {motion.value.state})")
+
+
+def _is_missed(case: Case) -> Outcome:
+    """Somebody waits for it: always so in a server that is known; elsewhere a wait has to lead to it.
+
+    A helper that nobody needs may be stopped without harm; what only may lead to it, as a descriptor in a set of many,
+    leaves it open. A launch that is stopped as a whole waits for whoever stopped it.
+    """
+    features, name = case.features, signs.name_of(case.patient.process)
+    if signs.is_server(features):
+        return Present("the other processes of the server wait for it")
+    living = [member for member in features.members.values() if not is_tracker(member.process)]
+    if all(isinstance(one.motion, Known) and one.motion.value.state in STOPPED_STATES for one in living):
+        return Present("the whole launch is stopped")
+    edges = [edge for edge in latest_edges(features) if edge.to_pid == case.patient.key.pid != edge.from_pid]
+    for edge in edges:
+        if not edge.weak:
+            return Present(f"{thread_of(features, starts_at(edge))} waits for it ({edge.through})")
+    for member in living:
+        if isinstance(member.links, Missing):
+            return Unread.of(member.links, f"whom {signs.name_of(member.process)} waits for")
+    return Unread(f"whether anybody needs {name}: no wait leads to it for certain")
 
 
 def _culprits(case: Case) -> tuple[Culprit, ...]:
@@ -54,7 +80,7 @@ HYPOTHESIS = Hypothesis(
         for member in features.members.values()
         if member.process.role in signs.VITAL_ROLES or member in features.movers
     ),
-    essential=(_is_stopped, signs.nothing_progresses, signs.readings_are_steady),
+    essential=(_is_stopped, _is_missed, signs.nothing_progresses, signs.readings_are_steady),
     supporting=(_is_stopped,),
     confirm_at=1,
     excluding=(signs.nobody_died,),

@@ -45,6 +45,14 @@ def _no_request_has_come(case: Case) -> Outcome:
     return Present("every rank is ready and has no request") if case.features.movers else Absent("there is no rank")
 
 
+def _the_server_listens(case: Case) -> Outcome:
+    """The server listened on its port in two readings some seconds apart: a request could have come."""
+    listened = case.features.listened
+    if isinstance(listened, Missing):
+        return Unread.of(listened, "whether the server listens on its port")
+    return Present("the server listens on its port") if listened.value else Absent("the server does not listen yet")
+
+
 HYPOTHESIS = Hypothesis(
     id="HD211",
     name="warmup-through-proxy",
@@ -53,6 +61,7 @@ HYPOTHESIS = Hypothesis(
     essential=(
         _waits_for_its_warm_up,
         _it_goes_to_a_proxy,
+        _the_server_listens,
         _no_request_has_come,
         signs.nothing_progresses,
         signs.readings_are_steady,

@@ -19,11 +19,12 @@ class Surroundings(Struct, frozen=True, tag="surroundings", kw_only=True):
     """The surroundings probe's reading, of the launch as a whole.
 
     shared_memory: /dev/shm as the launcher sees it; listeners: outside the launch, who listens on the launch's port;
-    proxied: a request of the launcher to its own address goes to the HTTP proxy that its environment names;
-    orphans: engine processes of no launch that lives.
+    listening: a member listens there; proxied: a request of the launcher to its own address goes to the HTTP proxy that
+    its environment names; orphans: engine processes of no launch that lives.
     """
 
     shared_memory: Reading[Room]
     listeners: Reading[tuple[LinkEnd, ...]]
+    listening: Reading[bool]
     proxied: Reading[bool]
     orphans: Reading[tuple[LinkEnd, ...]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from msgspec.structs import replace
 
 from hangdoc.features.features import mover_keys
@@ -23,7 +25,7 @@ TELLING_STATES = frozenset("DTtZX")
 
 
 class Alarm:
-    """Compares each round with the last diagnosis, on the trace as it stands.
+    """Compares each round with the last diagnosis; it has to see every round after it.
 
     Rule: members came or went, one ended, a main thread is in a state that tells, the log says something that is no
     routine, or three slices in a row are of another kind (working, busy, quiet) than those that were judged. Why it
@@ -33,11 +35,14 @@ class Alarm:
 
     def __init__(self) -> None:
         self._kind: Kind | None = None
+        self._last: deque[Kind] = deque(maxlen=EQUAL_SLICES)
         self._members: frozenset[ProcessKey] = frozenset()
 
     def judged(self, trace: Trace) -> None:
         """Take the state of a trace that was found well as the one to compare with."""
-        self._kind = _last_kind(trace)
+        self._last.clear()
+        self._last.extend(_kinds(trace, EQUAL_SLICES))
+        self._kind = self._steady_kind()
         self._members = _vital(trace.snapshots[-1].processes)
 
     def rings(self, trace: Trace) -> bool:
@@ -45,8 +50,13 @@ class Alarm:
         newest = trace.snapshots[-1]
         if _vital(newest.processes) != self._members or any(_tells(newest)):
             return True
-        kind = _last_kind(trace)
+        self._last.extend(_kinds(trace, 1))
+        kind = self._steady_kind()
         return kind is not None and kind != self._kind
+
+    def _steady_kind(self) -> Kind | None:
+        kinds = set(self._last)
+        return kinds.pop() if len(kinds) == 1 and len(self._last) == EQUAL_SLICES else None
 
 
 def _vital(processes: tuple[Process, ...]) -> frozenset[ProcessKey]:
@@ -63,8 +73,7 @@ def _tells(newest: Snapshot) -> list[bool]:
     ]
 
 
-def _last_kind(trace: Trace) -> Kind | None:
-    """Return of what kind the last slices are, None when they differ."""
-    few = replace(trace, snapshots=trace.snapshots[-EQUAL_SLICES - 1 :])
-    kinds = set(slice_kinds(few, mover_keys(trace.snapshots[-1].processes)))
-    return kinds.pop() if len(kinds) == 1 else None
+def _kinds(trace: Trace, count: int) -> tuple[Kind, ...]:
+    """Return of what kind the last slices are."""
+    few = replace(trace, snapshots=trace.snapshots[-count - 1 :])
+    return slice_kinds(few, mover_keys(trace.snapshots[-1].processes))

@@ -93,8 +93,11 @@ class Following:
         if not self._stands(trace, snapshot.at_ns):
             self._pace.suspect()
             return None
-        self._stood_ns = snapshot.at_ns
         view = View(self._diagnosis(trace), None)
+        if self._pace.calm and _is_hang(view.diagnosis):
+            self._pace.suspect()  # no hang is announced from a sparse look: a close one comes first
+            return None
+        self._stood_ns = snapshot.at_ns
         self._set_pace(view.diagnosis, trace, number)
         return self._last("settled") if is_reached(self._goal.until, view.diagnosis) else view
 
@@ -121,12 +124,16 @@ class Following:
         return self._reasoning.diagnose(trace)
 
 
+def _is_hang(diagnosis: Diagnosis) -> bool:
+    return exit_code(diagnosis.verdict, diagnosis.grade) is ExitCode.HANG
+
+
 def is_reached(until: Until | None, diagnosis: Diagnosis) -> bool:
     """Say whether a diagnosis is the state that was waited for; the exit is no diagnosis."""
-    code = exit_code(diagnosis.verdict, diagnosis.grade)
     if until == "ready":
-        return code is ExitCode.OK and diagnosis.phase in ("ready", "serving")
-    return until == "hang" and code is ExitCode.HANG
+        is_well = exit_code(diagnosis.verdict, diagnosis.grade) is ExitCode.OK
+        return is_well and diagnosis.phase in ("ready", "serving")
+    return until == "hang" and _is_hang(diagnosis)
 
 
 def following_code(view: View, until: Until | None) -> ExitCode:

@@ -29,6 +29,7 @@ PUBLIC_TREES = (
     r"zmq/(?:sugar|backend|asyncio|eventloop|_future\.py)",
     r"uvicorn/(?:server|main|config|_subprocess|protocols|lifespan|loops|supervisors)(?:\.py)?",
     r"uvloop/(?:loop\.pyx|__init__\.py|handles|sslproto\.pyx)",
+    r"tvm_ffi/(?:cpp|utils)/\w{1,40}\.py",
     r"filelock/(?:_\w{1,20}/){1,2}\w{1,40}\.py",
     r"(?:safetensors|filelock|tqdm|starlette|fastapi|anyio(?:/_backends)?|xgrammar|huggingface_hub)/\w{1,40}\.py",
     r"ray/(?:_private|_raylet\.pyx|util|dag|experimental)",

@@ -36,7 +36,7 @@ _WORDS_OF_COLLECTIVES = _words("addresses peer")
 _OF_HTTP = _words("enable entered http metrics publish")
 """What the http probe says of a server that does not answer."""
 
-_WORDS_OF_SURROUNDINGS = _words("frames room shared somebody stands")
+_WORDS_OF_SURROUNDINGS = _words("frames room shared somebody space stands")
 """What the probes lock-files and surroundings say, and the table of log lines of shared memory."""
 
 VOCABULARY = _OF_BUFFERS | _words(

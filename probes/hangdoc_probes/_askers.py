@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,12 +26,17 @@ MOST_LOCALS = 100
 CALLERS = 3
 """Frames above the one that asks whose variables are read too: FileBaton.wait has no path of its own, the function
 that called it has the directory (_jit_compile, torch/utils/cpp_extension.py)."""
+LEAST_POINTER = 1 << 16
 TAG_BITS = 7
 """Python 3.14 marks references in the lowest bits."""
 
 BATON = ("torch/utils/file_baton.py", "wait")
-FILELOCKS = (("filelock/_api.py", "acquire"), ("filelock/_core/_acquire.py", "_poll_until_acquired"))
-"""Where filelock polls: up to 3.x, and since 4.0."""
+FILELOCKS = (
+    ("filelock/_api.py", "acquire"),
+    ("filelock/_core/_acquire.py", "_poll_until_acquired"),
+    ("tvm_ffi/utils/lockfile.py", "blocking_acquire"),
+)
+"""Where filelock polls, up to 3.x and since 4.0, and where tvm_ffi does, with which SGLang builds kernels."""
 SOFT_LOCK = "SoftFileLock"
 
 
@@ -76,7 +81,8 @@ def _asking(reader: Reader, thread: PythonThread) -> Asking | None:
         kind = _kind(reader, frame)
         if kind is not None:
             around = frames[at : at + 1 + CALLERS]
-            return Asking(thread.tid, kind, tuple(text for one in around for text in _texts(reader, one)))
+            texts = (*_own_texts(reader, frame), *(text for one in around for text in _texts(reader, one)))
+            return Asking(thread.tid, kind, texts)
     return None
 
 
@@ -101,13 +107,26 @@ def _is_soft(reader: Reader, frame: Frame) -> bool:
         return False
 
 
+def _own_texts(reader: Reader, frame: Frame) -> Iterator[str]:
+    """Yield the texts among the attributes of self, the first variable: most locks know their path."""
+    try:
+        tables = list(reader.attributes(u64(reader.image, frame.locals) & ~TAG_BITS))
+    except UnreadableError:
+        return
+    for table in tables:
+        yield from _texts_in(reader, words(table[: len(table) // 8 * 8]))
+
+
 def _texts(reader: Reader, frame: Frame) -> Iterator[str]:
     count = min(frame.code.locals or (frame.stack - frame.locals) // 8, MOST_LOCALS)
-    if count <= 0:
-        return
-    for slot in words(reader.image.read(frame.locals, 8 * count)):
+    if count > 0:
+        yield from _texts_in(reader, words(reader.image.read(frame.locals, 8 * count)))
+
+
+def _texts_in(reader: Reader, slots: Sequence[int]) -> Iterator[str]:
+    for slot in slots:
         try:
-            text = reader.text(slot & ~TAG_BITS) if slot else ""
+            text = reader.text(slot & ~TAG_BITS) if slot >= LEAST_POINTER else ""
         except UnreadableError:
             continue
         if "/" in text:

@@ -25,11 +25,12 @@ MOST_DESCRIPTORS = 1024
 
 
 class FdsSession:
-    """Remembers which descriptors of a process are logs."""
+    """Remembers which descriptors of a process are logs, and which pipes its threads were seen to write to."""
 
     def __init__(self, proc: Path) -> None:
         self._proc = proc
         self._logs: dict[ProcessKey, frozenset[int]] = {}
+        self._written_to: dict[ProcessKey, frozenset[int]] = {}
         self._thorough = False
         self._machine = platform.machine()
 
@@ -38,6 +39,7 @@ class FdsSession:
         self._thorough = now.thorough
         present = {process.key for process in now.processes}
         self._logs = {key: logs for key, logs in self._logs.items() if key in present}
+        self._written_to = {key: pipes for key, pipes in self._written_to.items() if key in present}
         return samples(NAME, now, lambda process: self._take_process(now, process))
 
     def close(self) -> None:
@@ -49,8 +51,9 @@ class FdsSession:
             return Missing(NAME, "gone", "the process is a zombie: its files are closed")
         if self._thorough or process.key not in self._logs:
             return Known(self._all(process.key, self._written(now, pid)))
-        numbers = sorted({*OUTPUTS, *self._logs[process.key]})
-        return Known(OpenFiles(complete=False, files=self._files(pid, numbers), nvidia=None))
+        written = self._written_to.get(process.key, frozenset())
+        numbers = sorted({*OUTPUTS, *self._logs[process.key], *written})
+        return Known(OpenFiles(complete=False, files=self._files(pid, numbers, written), nvidia=None))
 
     def _written(self, now: Round, pid: int) -> frozenset[int]:
         """Return the descriptors to which threads wait to write; none where what they wait in may not be read."""
@@ -62,6 +65,7 @@ class FdsSession:
         numbers = numbered(f"{self._proc}/{key.pid}/fd")
         files = self._files(key.pid, numbers[:MOST_DESCRIPTORS], written)
         self._logs[key] = frozenset(file.fd for file in files if _is_log(file))
+        self._written_to[key] = frozenset(file.fd for file in files if file.fd in written and file.kind == "pipe")
         nvidia = sorted({file.target for file in files if file.target.startswith("/dev/nvidia")})
         return OpenFiles(complete=len(numbers) <= MOST_DESCRIPTORS, files=files, nvidia=tuple(nvidia))
 

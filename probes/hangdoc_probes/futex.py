@@ -105,5 +105,6 @@ PROBE = Probe(
     title="the system call and wait channel of each thread",
     open=open_session,
     check=check,
+    deep=True,
     reads=("/proc/PID/status", "/proc/PID/task/TID/syscall", "/proc/PID/task/TID/wchan", "/proc/PID/task/TID/stat"),
 )

@@ -79,16 +79,27 @@ class HttpSession:
         return Known(self._asked(port, owner, speaker, host_of(listening[0])))
 
     def _owner(self, members: tuple[Process, ...], inodes: set[int]) -> int | None:
-        """Return the member that holds one of these sockets, those that usually do first."""
+        """Return the member that holds one of these sockets, those that usually do first.
+
+        PermissionError when none that could be looked at does, and some could not.
+        """
         present = {member.key.pid for member in members}
         for inode in inodes:
             if self._owners.get(inode) in present:
                 return self._owners[inode]
+        refused: PermissionError | None = None
         for member in sorted(members, key=lambda one: one.role not in {"launcher", "tokenizer", "router"}):
-            held = inodes & set(_sockets(self._proc, member.key.pid))
+            try:
+                held = inodes & set(_sockets(self._proc, member.key.pid))
+            except PermissionError as error:
+                refused, held = error, set()
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # it has ended
             if held:
                 self._owners = dict.fromkeys(held, member.key.pid)
                 return member.key.pid
+        if refused is not None:
+            raise refused
         return None
 
     def _barred(self, pid: int) -> Missing | None:

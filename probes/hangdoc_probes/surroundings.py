@@ -23,20 +23,24 @@ from hangdoc_probes._reading import read_table as read_file
 
 NAME = "surroundings"
 SHARED_MEMORY = "/dev/shm"  # noqa: S108  the launcher's, which is looked at and not used
+SOON = 2
+"""Readings that are taken whether the round is thorough or not: a first observation needs two."""
 HOST = Option("host", ("--host",), "127.0.0.1")
 """Where the launcher sends its own warm-up request; SGLang's default."""
 
 
 class SurroundingsSession:
-    """Looks in thorough rounds: what stands around a launch changes seldom."""
+    """Looks twice at first, later in thorough rounds only: what stands around a launch changes seldom."""
 
     def __init__(self, context: Context) -> None:
         self._proc, self._launch = context.proc, context.launch
+        self._left = SOON
 
     def take(self, now: Round) -> Iterable[Sample]:
         """Read once for the whole launch."""
-        if not now.thorough:
+        if not now.thorough and not self._left:
             return
+        self._left = max(0, self._left - 1)
         taken_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         members = {process.key.pid for process in now.processes}
         yield Sample(probe=NAME, process=None, taken_ns=taken_ns, reading=Known(self._read(members)))
@@ -47,21 +51,27 @@ class SurroundingsSession:
     def _read(self, members: set[int]) -> Surroundings:
         table = read_table(self._proc)
         root = self._launch.root.pid
+        others, own = self._listeners(table, members)
         return Surroundings(
             shared_memory=_room(f"{self._proc}/{root}/root{SHARED_MEMORY}"),
-            listeners=self._listeners(table, members),
+            listeners=others,
+            listening=own,
             proxied=_proxied(self._proc, self._launch),
             orphans=Known(tuple(_end(entry) for entry in table.values() if _is_orphan(entry, table, members))),
         )
 
-    def _listeners(self, table: Table, members: set[int]) -> Reading[tuple[LinkEnd, ...]]:
+    def _listeners(self, table: Table, members: set[int]) -> tuple[Reading[tuple[LinkEnd, ...]], Reading[bool]]:
+        """Return who outside the launch listens on its port, and whether a member does."""
         port = self._launch.settings.get("port", "")
         if not port.isdigit():
-            return Missing(NAME, "unsupported", "the launch's port is not known")
+            unknown = Missing(NAME, "unsupported", "the launch's port is not known")
+            return unknown, unknown
         found = holders(self._proc, table, int(port))
         if found.is_hidden:
-            return Missing(NAME, "denied", "somebody listens on the launch's port who may not be looked at")
-        return Known(tuple(_end(table[pid]) for pid in sorted(found.pids - members) if pid in table))
+            hidden = Missing(NAME, "denied", "somebody listens on the launch's port who may not be looked at")
+            return hidden, hidden
+        others = tuple(_end(table[pid]) for pid in sorted(found.pids - members) if pid in table)
+        return Known(others), Known(bool(found.pids & members))
 
 
 def _end(entry: Entry) -> LinkEnd:
@@ -118,6 +128,9 @@ PROBE = Probe(
     title="room in /dev/shm, the launch's port, its proxy, leftover engine processes",
     open=open_session,
     check=check,
+    every=4,
+    background=True,
+    deadline_s=5.0,
     host=True,
     reads=(SHARED_MEMORY, "/proc/net/tcp", "/proc/PID/environ", "/proc/PID/cmdline"),
 )

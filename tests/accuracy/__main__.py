@@ -25,7 +25,7 @@ LOADS: dict[str, tuple[Load, ...]] = {"none": ("none",), "busy": ("busy",), "bot
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.accuracy", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=1, help="looks at each launch under each load")
+    parser.add_argument("--rounds", type=int, default=1, help="looks at each launch under each load; 0: only the table")
     parser.add_argument("--load", choices=sorted(LOADS), default="none", help="what else the machine does")
     parser.add_argument("--only", default="*", help="patients and scenarios whose name fits this pattern (fnmatch)")
     parser.add_argument("--parallel", type=int, default=QUIET_BEDS, help="patients at a time, a quarter of them busy")

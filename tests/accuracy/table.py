@@ -77,6 +77,9 @@ FIGURES = {
         share(one.verdict_right for one in records if "undetermined" not in one.accepted)
     ),
     "said more than undetermined": lambda records: str(share(one.verdict != "undetermined" for one in records)),
+    "... and rightly, of ill launches": lambda records: str(
+        share(one.verdict_right and one.verdict != "undetermined" for one in records if one.is_ill)
+    ),
     "culprit right, of hangs": lambda records: str(
         share(one.culprit_right for one in records if one.culprit_right is not None)
     ),

@@ -55,7 +55,7 @@ PROCESS_KEYS = THREAD_KEYS | {
 }  # fmt: skip
 WAIT_KEYS = frozenset({"through", "to", "detail", "weak", "tid", "ticks", "inherited"})
 LOCK_FILE_KEYS = frozenset({"tid", "path", "kind", "holders", "ticks", "elsewhere", "quiet"})
-AROUND_KEYS = frozenset({"shared_memory", "listeners", "proxied", "orphans"})
+AROUND_KEYS = frozenset({"shared_memory", "listeners", "listening", "proxied", "orphans"})
 ROOM = [64 << 30, 63 << 30]
 """Total and free bytes of /dev/shm where a case does not say."""
 GPU_KEYS = frozenset(
@@ -212,6 +212,7 @@ class Scene:
         return Surroundings(
             shared_memory=Known(Room(total_bytes, free_bytes)),
             listeners=Known(tuple(self._end(pid, None, number) for pid in told.get("listeners", ()))),
+            listening=Known(told.get("listening", True)),
             proxied=Known(told.get("proxied", False)),
             orphans=Known(tuple(self._end(pid, None, number) for pid in told.get("orphans", ()))),
         )

@@ -18,7 +18,6 @@ from pathlib import Path
 
 from hangdoc.trace.reader import read
 from hangdoc.trace.records import Trace
-from tests.patients import spins, starts, unseen_busy, unseen_spins
 from tests.patients.__main__ import WARDS
 from tests.patients.companions import SPEAKERS, companions, dismiss
 from tests.patients.stage import PATIENTS, PULSE_BYTES, PULSE_FILE, Patient, Waiting
@@ -43,7 +42,8 @@ for which "undetermined" will do, which takes all of it."""
 TRACE_FILE = "look.hangtrace"
 HANGDOC = (sys.executable, "-c", "from hangdoc.cli.main import main; main()")
 
-BUSY_WARDS = frozenset({spins.__name__, starts.__name__, unseen_busy.__name__, unseen_spins.__name__})
+BUSY_WARDS = frozenset({"spins", "starts", "unseen_busy", "unseen_spins"})
+"""Modules all of whose patients burn CPU; others say so of each (Patient.burns)."""
 
 assert WARDS  # importing them has entered their patients
 
@@ -106,8 +106,7 @@ class Seen:
 
 def is_busy(patient: Patient) -> bool:
     """Say whether a patient burns CPU."""
-    may_burn = patient.truth.accepted & {"busy-wait", "slow-start"} and "unseen" in patient.act.__module__
-    return bool(patient.act.__module__ in BUSY_WARDS or patient.burns or may_burn)
+    return bool(patient.burns) or patient.act.__module__.rpartition(".")[2] in BUSY_WARDS
 
 
 class Ward:
@@ -192,7 +191,7 @@ def running(patient: Patient, folder: Path) -> Iterator[dict[int, str]]:
             os.sched_setaffinity(process.pid, random.sample(ALL_CORES, min(FULL_CORES, CORES)))
         for descriptor in (word, output, silence):
             os.close(descriptor)
-        outside = {os.getpid(): "starter"}
+        outside: dict[int, str] = {}
         for companion in companions(patient.companion, hearing, folder, process.pid):
             stack.callback(dismiss, companion)
             outside[companion.pid] = patient.companion

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from hangdoc.errors import ExitCode, HangdocError
 from hangdoc.model.log import LogEvent
+from hangdoc.model.places import ThreadPlaces
 from hangdoc.model.reading import Missing
 from hangdoc.model.snapshot import Plain, Sample
 from hangdoc.model.stack import Frame
@@ -56,6 +57,7 @@ SECRETS = (
 
 NAMED_IN_CODE = {
     (Frame, "function"),
+    (ThreadPlaces, "function"),
     (Missing, "probe"),
     (Sample, "probe"),
     (LogEvent, "name"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import urllib.request
+from pathlib import Path
 
 from hangdoc.launch.find import find_launch
 from hangdoc.model.http import Http
@@ -12,6 +13,7 @@ from hangdoc.sampling.probe import Context, Round
 from hangdoc_probes import http
 from tests.sglang import cases
 from tests.sglang.launches import Launch
+from tests.unit.cli.commands import run
 
 
 def generate(port: int) -> None:
@@ -46,3 +48,14 @@ def test_a_real_server_answers_and_counts(launch: Launch) -> None:
     assert isinstance(idle.tokens, Known)
     assert isinstance(served.tokens, Known)
     assert served.tokens.value > idle.tokens.value
+
+
+@cases.on("healthy-metrics")
+def test_its_answer_stands_in_the_report(launch: Launch, tmp_path: Path) -> None:
+    """An idle server is healthy, and that it answers is a reason; a replay gives the same reasons."""
+    trace = tmp_path / "a.hangtrace"
+    document = json.loads(run("watch", str(launch.pid), "--once", "--json", "--record", str(trace)).out)
+    assert document["verdict"] == "healthy"
+    idle = next(one for one in document["hypotheses"] if one["id"] == "HD501")
+    assert f"its HTTP server answers on port {launch.port}" in idle["for"]
+    assert json.loads(run("replay", str(trace), "--json").out)["hypotheses"] == document["hypotheses"]

@@ -102,6 +102,14 @@ def test_a_stack_that_moves_is_told_from_one_that_stands() -> None:
     assert [(one.motion, [frame.function for frame in one.stack]) for one in parted.classes] == [("moving", ["step"])]
 
 
+def test_nobody_is_odd_while_the_others_move() -> None:
+    """In a healthy server one rank is in a broadcast and another is not: as long as they move, none is accused."""
+    broadcast: Stack = (Frame("broadcast", C10D, 2974), *STEP)
+    later: Stack = (Frame("broadcast", C10D, 2974), Frame("step", "engine/program.py", 5))
+    assert only(seen([SLEEP, [broadcast, later, broadcast]])).odd == ()
+    assert [one.members[0].pid for one in only(seen([[SLEEP, ELSEWHERE, SLEEP], broadcast])).odd] == [100]
+
+
 def test_one_dump_shows_no_motion() -> None:
     """A single dump says neither that a stack moves nor that it stands."""
     of = trace([{("stacks", ProcessKey(100, 1)): dump((100, 0))}], processes=[rank(100)], stacks=[SLEEP])

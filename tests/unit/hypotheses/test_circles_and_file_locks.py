@@ -113,7 +113,9 @@ def test_the_chain_goes_on_behind_a_member() -> None:
 def test_a_frozen_rank_is_stopped() -> None:
     """A rank whose control group is frozen is in no state that says so; the freezer is the cause, confirmed."""
     frozen = Link(tid=101, through="freezer", detail="its cgroup is frozen", ends=Known(()))
-    assert weighed(STOPPED, without_gpu(still(*[{RANK: links(frozen)}] * 4))).grade == "confirmed"
+    waited_for: Given = {RANK: links(frozen), OTHER: links(link(102, 101))}
+    assert weighed(STOPPED, without_gpu(still(*[waited_for] * 4))).grade == "confirmed"
+    assert weighed(STOPPED, without_gpu(still(*[{**waited_for, OTHER: links()}] * 4))).grade == "undetermined"
     assert weighed(STOPPED, without_gpu(still(*[{}] * 4))).grade == "ruled-out"
 
 

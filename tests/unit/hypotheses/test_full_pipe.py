@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import pytest
 
@@ -46,7 +48,11 @@ UNSEEN = Missing("links", "denied", "descriptors of other users")
 
 
 def weighed(
-    *ends: int, readings: Readings | None = None, unread: Missing | None = None, member: bool = True
+    *ends: int,
+    readings: Readings | None = None,
+    unread: Missing | None = None,
+    member: bool = True,
+    rounds: Sequence[Readings] = ({},) * 4,
 ) -> Weighed:
     """Weigh a scheduler that writes to a full pipe whose reading end these processes have."""
     write = link(100, *ends, member=member)
@@ -60,12 +66,13 @@ def weighed(
         ("links", KEY): links(write),
         ("cpu", OTHER): cpu(clock(tid=50)),
         ("progress", OTHER): progress(),
+        ("fds", OTHER): OpenFiles(complete=True, files=(), nvidia=()),
         ("links", OTHER): links(),
         ("locks", OTHER): Locks((), Known(None), Known(())),
         **(readings or {}),
     }
     members = [process(50, role="launcher"), process(100, role="scheduler", ppid=50)]
-    of = trace([one] * 4, processes=members, stacks=[stack("write", "main")])
+    of = trace([{**one, **more} for more in rounds], processes=members, stacks=[stack("write", "main")])
     return weigh(HYPOTHESIS, features(of, Engine(name="generic"), whole(of), steady=True))
 
 
@@ -104,6 +111,17 @@ def test_a_pipe_that_only_its_writer_could_read() -> None:
     found = weighed(100)
     assert "nobody else has its reading end open" in found.headline
     assert [one.pid for one in found.culprits] == [100]
+
+
+def test_a_pipe_that_somebody_empties_slowly_is_no_hang() -> None:
+    """A reader of a few bytes a second wakes no writer for a minute, but the fill of the pipe tells of it."""
+    rounds = [slowly_emptied(65536 - 60 * number) for number in range(4)]
+    assert weighed(50, rounds=rounds).grade in {"ruled-out", "undetermined"}
+
+
+def slowly_emptied(queued_bytes: int) -> Readings:
+    file = msgspec.structs.replace(FULL, pipe=Known(PipeFill(queued_bytes, 65536)))
+    return {("fds", KEY): OpenFiles(complete=True, files=(file,), nvidia=())}
 
 
 def test_an_unknown_reader_is_not_guessed() -> None:

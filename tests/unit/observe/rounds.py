@@ -86,6 +86,11 @@ class PlayedObserver:
             self._last = one
             yield one
 
+    @property
+    def last_index(self) -> int:
+        assert self._last is not None
+        return self._last.index
+
     def stop(self) -> None:
         self.stopped = True
 

@@ -45,10 +45,11 @@ def with_(index: int, *samples: Sample, processes: tuple[Process, ...] = (LAUNCH
 
 
 def rings(*newest: Snapshot) -> bool:
-    """Whether the alarm rings after four busy rounds that were judged well, and these."""
+    """Whether the alarm rings at the last of these, which follow four busy rounds that were judged well."""
     alarm, before = Alarm(), tuple(busy(index) for index in range(4))
     alarm.judged(Trace(header=HEADER, stacks=(), snapshots=before))
-    return alarm.rings(Trace(header=HEADER, stacks=(), snapshots=(*before, *newest)))
+    seen = [(*before, *newest[: number + 1]) for number in range(len(newest))]
+    return [alarm.rings(Trace(header=HEADER, stacks=(), snapshots=rounds)) for rounds in seen][-1]
 
 
 @pytest.mark.parametrize(
@@ -128,3 +129,15 @@ def test_calm_rounds_between_are_those_of_the_deep_readings() -> None:
     """A diagnosis of a launch that is well finds a stack that is new since the last one."""
     asked, _ = diagnosed_at({0: WELL}, [busy(index) for index in range(60)])
     assert {later - earlier for earlier, later in pairwise(asked)} == {CALM_EVERY}
+
+
+def test_a_hang_is_announced_after_a_close_look() -> None:
+    """A diagnosis of a calm observation that says hang is passed over; the next one, of close readings, is told."""
+    observer = PlayedObserver([busy(index) for index in range(20)])
+
+    def diagnose(trace: Trace) -> Diagnosis:
+        return WELL if trace.snapshots[-1].index < 10 else HUNG
+
+    seen = list(Following(attached(observer), Reasoning(diagnose, lambda _: True), Goal("hang")).views())
+    assert [(view.diagnosis.verdict, view.end) for view in seen] == [("healthy", None), ("blocked", "settled")]
+    assert observer.last_index == 16

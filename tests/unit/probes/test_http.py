@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from hangdoc.model.http import Http, HttpOutcome, ServerMetrics
-from hangdoc.model.process import EngineName, Launch, Process
+from hangdoc.model.process import EngineName, Launch, Process, ProcessKey
 from hangdoc.model.reading import Known, Missing
 from hangdoc.model.snapshot import Sample
 from hangdoc.sampling.probe import Context
@@ -190,6 +191,19 @@ server.close()
 say("closed")
 signal.pause()
 """
+
+
+def test_members_that_ended_are_passed_over() -> None:
+    """A member that is gone, or a zombie, does not hide the one that listens."""
+    child = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    zombie = replace(process_of(child.pid), role="tokenizer")
+    gone = replace(zombie, key=ProcessKey(2**22 - 1, 1))
+    with serving(SERVER, json.dumps({"/model_info": [200, "{}"]})) as (target, port):
+        (sample,) = http.open_session(context_of(port)).take(round_of(target.process, zombie, gone))
+        found = reading([sample])
+    child.wait()
+    assert found.listener_pid == target.pid
 
 
 def test_nobody_listens() -> None:

@@ -70,12 +70,43 @@ class UnixFileLock(BaseFileLock):
             return False
         return True
 '''
+LOCKFILE = '''
+import fcntl, os, time
+
+class FileLock:
+    """As tvm_ffi/utils/lockfile.py has it: no variable but the lock's own attribute has the path."""
+
+    def __init__(self, lock_file_path):
+        self.lock_file_path = lock_file_path
+        self._file_descriptor = None
+
+    def acquire(self):
+        self._file_descriptor = os.open(self.lock_file_path, os.O_WRONLY | os.O_CREAT)
+        try:
+            fcntl.flock(self._file_descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            os.close(self._file_descriptor)
+            return False
+
+    def blocking_acquire(self, said):
+        while not self.acquire():
+            said()
+            time.sleep(0.01)
+'''
 FILELOCK_4 = FILELOCK.replace("def acquire(", "def _poll_until_acquired(")
 ONCE = """
 def once():
     if not once.said: say("ready")
     once.said = True
 once.said = False
+"""
+ACQUIRE_TVM = """
+sys.path.insert(0, {library!r})
+from pathlib import Path
+from tvm_ffi.utils import lockfile
+def build(build_dir): lockfile.FileLock(str(build_dir / "lock")).blocking_acquire(once)
+build(Path({folder!r}))
 """
 BUILD = """
 sys.path.insert(0, {library!r})
@@ -107,6 +138,7 @@ def library(tmp_path: Path) -> Path:
     """Stand-ins of torch's and filelock's modules: only the names of their files and functions matter here."""
     modules = {"torch/utils/file_baton.py": BATON, "filelock/_api.py": FILELOCK}
     modules["filelock/_core/_acquire.py"] = FILELOCK_4
+    modules["tvm_ffi/utils/lockfile.py"] = LOCKFILE
     for name, text in modules.items():
         path = tmp_path / "library" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -168,6 +200,20 @@ def test_file_locks(library: Path, tmp_path: Path, kind: str, acquire: str) -> N
     ):
         seen = polled(target)
     assert (seen.kind, seen.path) == ("existence" if kind == "SoftFileLock" else "flock", path)
+    assert isinstance(seen.holders, Known)
+    assert [end.process.pid for end in seen.holders.value] == [holder.pid]
+
+
+def test_a_lock_whose_path_is_its_own_attribute(library: Path, tmp_path: Path) -> None:
+    """tvm_ffi's lock keeps its path in itself alone; it is found there."""
+    path = str(tmp_path / "lock")
+    take_it = f"from tvm_ffi.utils import lockfile; held = lockfile.FileLock({path!r}); held.acquire()"
+    with (
+        running(HOLDER.format(library=str(library), take=take_it)) as holder,
+        running(ONCE + ACQUIRE_TVM.format(library=str(library), folder=str(tmp_path))) as target,
+    ):
+        seen = polled(target)
+    assert (seen.kind, seen.path) == ("flock", path)
     assert isinstance(seen.holders, Known)
     assert [end.process.pid for end in seen.holders.value] == [holder.pid]
 

@@ -48,6 +48,8 @@ def test_who_has_the_port() -> None:
             listeners = look(target.process, port=port).listeners
             assert isinstance(listeners, Known)
             assert os.getpid() in [end.process.pid for end in listeners.value]
+            assert look(target.process, port=port).listening == Known(False)
+            assert look(process_of(os.getpid()), port=port).listening == Known(True)
             own = look(process_of(os.getpid()), port=port).listeners
             assert isinstance(own, Known)
             assert os.getpid() not in [end.process.pid for end in own.value]
@@ -93,11 +95,13 @@ def test_orphans() -> None:
             assert pid in [end.process.pid for end in orphans.value]
 
 
-def test_only_in_thorough_rounds() -> None:
-    """Between thorough rounds nothing is read."""
+def test_twice_and_then_in_thorough_rounds() -> None:
+    """A first look gets two readings; after that only thorough rounds pay for one."""
     process = process_of(os.getpid())
     context = Context(launch=Launch(root=process.key, engine="generic"), intern=lambda _: 0)
-    assert list(surroundings.PROBE.open(context).take(round_of(process, thorough=False))) == []
+    session = surroundings.PROBE.open(context)
+    rounds = [round_of(process, thorough=thorough) for thorough in (True, False, False, True)]
+    assert [len(list(session.take(now))) for now in rounds] == [1, 1, 0, 1]
 
 
 @pytest.mark.needs("unshare")

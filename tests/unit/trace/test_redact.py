@@ -217,7 +217,7 @@ def test_names_of_gpus_stay(name: str) -> None:
         "loaded 3 of 6 shards, 50% in 1.5 s",
         "the lock file is of another user, whose processes may not be looked at",
         "somebody listens on the launch's port who may not be looked at",
-        "no room in shared memory",
+        "no space in shared memory",
     ],
 )
 def test_sentences_of_hangdoc_and_the_kernel_stay(text: str) -> None:
