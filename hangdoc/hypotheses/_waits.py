@@ -21,8 +21,13 @@ def worker_threads(member: Member) -> Reading[tuple[ThreadHistory, ...]]:
 
 
 def is_native(member: Member) -> bool:
-    """Tell whether a process is known not to run Python, so that its threads have no stacks to be read."""
-    return isinstance(member.dumps, Missing) and member.dumps.reason == "unsupported"
+    """Tell whether a process is known not to run Python, so that its threads have no stacks to be read.
+
+    The stacks of one whose main thread has ended cannot be had either, whatever it runs.
+    """
+    if not isinstance(member.dumps, Missing) or isinstance(member.motion, Missing):
+        return False
+    return member.dumps.reason == "unsupported" and member.motion.value.state not in {"Z", "X"}
 
 
 def stuck_in(member: Member, *calls: Call) -> Reading[Waiting | None]:
