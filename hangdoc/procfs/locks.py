@@ -11,13 +11,17 @@ FIELDS = 7
 """After the number and the arrow: kind, advisory, access, pid, device:inode, start, end (fs/locks.c)."""
 
 
+NOWHERE = b"<none>:0"
+"""What stands for the file of one who waits in open(2) for somebody's lease (lock_get_status: no file is open yet)."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileLock:
     """One line of /proc/locks.
 
     number: lines of one lock and of those who wait for it share it; kind: "FLOCK", "POSIX", "OFDLCK", "LEASE";
     access: "READ" or "WRITE"; pid: 0 when the kernel names nobody (an open file description's lock); file:
-    "major:minor:inode" as the kernel prints it; first, last: the bytes that are locked, last is -1 to the file's end.
+    "major:minor:inode" as the kernel prints it, NOWHERE of whoever waits for a lease; first, last: the bytes that are locked, last is -1 to the file's end.
     """
 
     number: int
@@ -57,6 +61,8 @@ def parse_locks(data: bytes) -> tuple[FileLock, ...]:
     >>> one, two = parse_locks(head + b"1:  -> FLOCK  ADVISORY  WRITE 71 fe:00:12 0 EOF\n")
     >>> (one.pid, one.waits), (two.pid, two.waits, two.inode)
     ((70, False), (71, True, 12))
+    >>> parse_locks(b"2: -> LEASE  BREAKER   WRITE 71 <none>:0 0 EOF\n")[0].inode
+    0
     """
     return tuple(_line(line) for line in data.splitlines() if line.strip())
 
@@ -77,7 +83,8 @@ def _line(line: bytes) -> FileLock:
     try:
         number, pid = counter(words[0].rstrip(b":")), fields[3]
         inode = counter(fields[4].rpartition(b":")[2])
-        if len(fields) < FIELDS or fields[4].count(b":") != 2 or inode < 0:
+        named = fields[4].count(b":") == 2 or fields[4] == NOWHERE
+        if len(fields) < FIELDS or not named or inode < 0:
             refuse("locks", line)
         holder = 0 if pid.startswith(b"-") else counter(pid)
         first, last = counter(fields[5]), -1 if fields[6] == b"EOF" else counter(fields[6])

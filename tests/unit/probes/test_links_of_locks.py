@@ -65,3 +65,22 @@ ready(pid); fcntl.lockf(lock, fcntl.LOCK_EX, 5, 15)"""
     with patient(code, str(tmp_path)) as (target, other):
         (link,) = links_of(target.process, "file-lock")
         assert own_ends_of(link) == [other]
+
+
+def test_a_lease_that_is_being_broken_hides_no_lock(tmp_path: Path) -> None:
+    """Whoever waits for a lease stands in the table without a file: the locks beside it are told all the same."""
+    code = """
+leased = open(sys.argv[1] + "/leased", "w").name
+heard, word = os.pipe()
+def hold():
+    signal.signal(signal.SIGIO, signal.SIG_IGN)
+    mine = open(leased); fcntl.fcntl(mine, fcntl.F_SETLEASE, fcntl.F_RDLCK); os.write(word, b"x"); rest()
+def act():
+    mine = open(sys.argv[1] + "/lock", "w"); fcntl.flock(mine, fcntl.LOCK_EX); os.write(word, b"x"); rest()
+other(hold); os.read(heard, 1); other(lambda: open(leased, "w"))
+while "BREAKER" not in open("/proc/locks").read(): pass
+pid = other(act); os.read(heard, 1); lock = open(sys.argv[1] + "/lock", "w")
+ready(pid); fcntl.flock(lock, fcntl.LOCK_EX)"""
+    with patient(code, str(tmp_path)) as (target, other):
+        (link,) = links_of(target.process, "file-lock")
+        assert own_ends_of(link) == [other]
