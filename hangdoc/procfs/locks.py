@@ -21,7 +21,8 @@ class FileLock:
 
     number: lines of one lock and of those who wait for it share it; kind: "FLOCK", "POSIX", "OFDLCK", "LEASE";
     access: "READ" or "WRITE"; pid: 0 when the kernel names nobody (an open file description's lock); file:
-    "major:minor:inode" as the kernel prints it, NOWHERE of whoever waits for a lease; first, last: the bytes that are locked, last is -1 to the file's end.
+    "major:minor:inode" as the kernel prints it, NOWHERE of whoever waits for a lease; first, last: the bytes that are
+    locked, last is -1 to the file's end.
     """
 
     number: int
