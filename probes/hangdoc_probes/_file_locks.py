@@ -48,6 +48,22 @@ def holders_of(locks: Sequence[FileLock], holders: Holders, pid: int, fd: int, c
     return Taken(tuple(ends.values()), told, sure)
 
 
+def lease_of(locks: Sequence[FileLock], holders: Holders, pid: int, patience_s: int) -> Taken | None:
+    """Return who has the lease that a process waits for in open(2); None when it waits for none.
+
+    patience_s: after which the kernel takes the lease away from who does not give it back (fs/locks.c, __break_lease);
+    0: never, so that only the holder can end the wait.
+    """
+    waiting = next((lock for lock in locks if lock.waits and (lock.kind, lock.pid) == ("LEASE", pid)), None)
+    if waiting is None:
+        return None
+    held = [lock for lock in locks if (lock.number, lock.kind, lock.waits) == (waiting.number, "LEASE", False)]
+    ends = [end for lock in held if lock.pid and (end := holders.end(lock.pid)) is not None]
+    told = f"lease on inode {held[0].inode if held else 0}"
+    told += f", which the kernel takes away after {patience_s} s" if patience_s else ", until it is given back"
+    return Taken(tuple(ends), told, sure=not patience_s and len(ends) == 1)
+
+
 def _ends_of(holders: Holders, lock: FileLock, copies: Mapping[int, int]) -> list[LinkEnd]:
     """Return who has to let go of one lock, those that inherited it last; copies: a descriptor of it by process.
 

@@ -84,3 +84,19 @@ ready(pid); fcntl.flock(lock, fcntl.LOCK_EX)"""
     with patient(code, str(tmp_path)) as (target, other):
         (link,) = links_of(target.process, "file-lock")
         assert own_ends_of(link) == [other]
+
+
+def test_who_has_the_lease_that_an_open_waits_for(tmp_path: Path) -> None:
+    """An open(2) that waits until a lease is given back names who has it; weak, since the kernel takes it away."""
+    code = """
+leased = open(sys.argv[1] + "/leased", "w").name
+heard, word = os.pipe()
+def hold():
+    signal.signal(signal.SIGIO, signal.SIG_IGN)
+    mine = open(leased); fcntl.fcntl(mine, fcntl.F_SETLEASE, fcntl.F_RDLCK); os.write(word, b"x"); rest()
+pid = other(hold); os.read(heard, 1)
+ready(pid); open(leased, "w")"""
+    with patient(code, str(tmp_path)) as (target, other):
+        (link,) = links_of(target.process, "lease")
+        assert ends_of(link) == [other]
+        assert link.weak
