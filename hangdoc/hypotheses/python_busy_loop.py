@@ -105,7 +105,11 @@ def _holds_the_gil(case: Case) -> Outcome:
         return Unread("who holds the interpreter lock")
     holds = sum(view.owns_gil for view in thread.value.views)
     sentence = f"it held the interpreter lock in {holds} of {len(thread.value.views)} stacks"
-    return Present(sentence) if holds * 2 > len(thread.value.views) else Absent(sentence)
+    if holds * 2 > len(thread.value.views):
+        return Present(sentence)
+    if _asks_for_files(thread.value):
+        return Present(f"{sentence}, and lets go of it only to ask for files")
+    return Absent(sentence)
 
 
 def is_in(*activities: str) -> Sign:
