@@ -128,6 +128,14 @@ class Waiting:
 
 def waiting(member: Member, tid: int) -> Reading[Waiting | None]:
     """Return the system call in which a thread sat in every reading of the window; None when it moved or ran."""
+    found = member.found_waits
+    if tid not in found:
+        found[tid] = _find(member, tid)
+    known: Reading[Waiting | None] = found[tid]
+    return known
+
+
+def _find(member: Member, tid: int) -> Reading[Waiting | None]:
     if isinstance(member.waits, Missing):
         return member.waits
     seen = member.waits_of.get(tid)

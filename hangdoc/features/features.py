@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from hangdoc.features.dumps import Dumps, ThreadHistory, dumps
 from hangdoc.features.gpu import GpuHistory, gpu_histories, gpu_memory_moved
@@ -37,7 +38,7 @@ class Member:
 
     waits: of every round, oldest first; links: the last two thorough readings, oldest first; locks: every reading so
     far, oldest first, none in a trace that is older than the probe; lock_files: polled for in the last two readings;
-    places: of its running threads.
+    places: of its running threads, Known(()) in a trace that is older than the probe.
     """
 
     process: Process
@@ -51,7 +52,7 @@ class Member:
     files: Reading[tuple[OpenFile, ...]]
     has_gpu: Reading[bool]
     phase: Phase
-    places: tuple[Places, ...] = ()
+    places: Reading[tuple[Places, ...]]
 
     @property
     def key(self) -> ProcessKey:
@@ -66,6 +67,11 @@ class Member:
             for thread in waits.threads:
                 found.setdefault(thread.tid, []).append((waits.machine, thread))
         return found
+
+    @cached_property
+    def found_waits(self) -> dict[int, Any]:
+        """What was found of each thread's wait (see activity.waiting), which every hypothesis asks again."""
+        return {}
 
     @property
     def main(self) -> Reading[ThreadHistory]:
@@ -236,8 +242,13 @@ def _member(index: Index, trace: Trace, process: Process, engine: Engine, window
         files=descriptors(index, process.key, window),
         has_gpu=opened_gpu(index, process.key, window),
         phase=member_phase(stacks, process.key.pid),
-        places=tuple(reading for _, reading in index.known("places", process.key, Places, window)),
+        places=_places(index, process.key, window),
     )
+
+
+def _places(index: Index, process: ProcessKey, window: Window) -> Reading[tuple[Places, ...]]:
+    readings = tuple(reading for _, reading in index.known("places", process, Places, window))
+    return Known(readings) if readings or not index.was_taken("places") else index.missing("places", process, window)
 
 
 def _departed(trace: Trace, index: Index, window: Window, zombies: dict[ProcessKey, int]) -> tuple[Departure, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 from hangdoc.features.activity import waiting
@@ -16,6 +17,7 @@ from hangdoc.model.link import Link, LinkEnd
 from hangdoc.model.locks import Locks
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Known, Missing, Reading
+from hangdoc.procfs.syscalls import ends_by_itself
 
 WAITS_FOR_NOBODY = frozenset({"sleep"})
 """System calls that end by themselves: whoever is in one has to move."""
@@ -49,7 +51,25 @@ def standing_lock_edges(features: Features) -> tuple[Edge, ...]:
 
 @lru_cache(maxsize=2)
 def _lock_edges(features: Features) -> tuple[Edge, ...]:
-    return lock_edges({key.pid: _last_locks(member) for key, member in features.members.items()})
+    edges = lock_edges({key.pid: _last_locks(member) for key, member in features.members.items()})
+    members = {key.pid: member for key, member in features.members.items()}
+    return tuple(replace(edge, weak=True) if _may_end(members[edge.from_pid], edge) else edge for edge in edges)
+
+
+def _may_end(member: Member, edge: Edge) -> bool:
+    """Tell whether a wait for a lock ends by itself, or is not known not to: then nobody has to move for it.
+
+    Who waits for the interpreter lock asks again every 5 ms, whatever the timeout of a single wait.
+    """
+    if edge.through == "gil":
+        return False
+    last = member.waits_of.get(edge.from_tid or member.key.pid)
+    if not last:
+        return True
+    machine, wait = last[-1]
+    if isinstance(wait.system_call, Missing) or wait.system_call.value is None:
+        return True
+    return ends_by_itself(wait.system_call.value, machine)
 
 
 def unread_locks(member: Member) -> Missing | None:

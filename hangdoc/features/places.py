@@ -42,3 +42,12 @@ def goes_round(readings: Sequence[Places], tid: int, frame: Frame) -> Rounds | N
         if not there or one.same_frame < one.looks or one.places < 2:
             return None
     return Rounds(turns, looks)
+
+
+def stands_in_one_call(readings: Sequence[Places], tid: int) -> bool:
+    """Tell whether a thread stood at one instruction in all looks of all readings: one native call takes its time.
+
+    It fails for a thread that did not get a CPU during every reading, which takes some 30 ms.
+    """
+    seen = [thread for reading in readings for thread in reading.threads if thread.tid == tid]
+    return len(seen) >= FEWEST_READINGS and all(one.places == 1 for one in seen)

@@ -58,9 +58,21 @@ def normalised(stack: Stack) -> Stack:
     differ within one collective, between who sends and who receives. Fails for ranks that are lost in two places of
     one function: they count as together.
     """
-    kept = without_wrappers(stack)
-    outermost = next((at for at in reversed(range(len(kept))) if is_file(kept[at].file, COLLECTIVES)), 0)
-    return tuple(Frame(bare_name(frame.function), frame.file, 0) for frame in kept[outermost:])
+    kept: list[Frame] = []
+    for frame in stack:
+        normal, is_collective = _normalised(frame.function, frame.file)
+        if is_collective:
+            kept.clear()  # what came before is inside of it
+        if normal is not None:
+            kept.append(normal)
+    return tuple(kept)
+
+
+@lru_cache(maxsize=65536)
+def _normalised(function: str, file: str) -> tuple[Frame | None, bool]:
+    """Return a frame's normalised form, None for a wrapper, and whether it is a collective's."""
+    is_wrapper = any(is_file(file, wrapper) for wrapper in WRAPPERS)
+    return None if is_wrapper else Frame(bare_name(function), file, 0), is_file(file, COLLECTIVES)
 
 
 def without_wrappers(stack: Stack) -> Stack:

@@ -49,4 +49,6 @@ def _waits_for_a_rank(member: Member) -> bool:
         return False
     if not isinstance(wait, Known) or wait.value is None or wait.value.call not in {"read", "futex", "poll"}:
         return False
+    if wait.value.is_parked and not member.main.value.always_does("collective", "rendezvous"):
+        return False  # a lock, a condition or a join of its own process: no other rank could end that
     return not any(view.meaning.does(*_IDLES) for view in member.main.value.views)

@@ -188,24 +188,18 @@ def _output_grows(features: Features) -> Absent | Unread | None:
     if is_server(features):
         return None
     unread: Unread | None = None
+    for member in _who_may_work(features):
+        if isinstance(member.files, Missing):
+            unread = Unread.of(member.files, f"whether the output of {name_of(member.process)} grows")
     for output in features.outputs:
-        if output.file.kind != "file" or "w" not in output.file.access:
+        if output.file.kind != "file":
             continue
         name = f"the output of {name_of(output.process)} ({short_file(output.file.target)})"
         if isinstance(output.grown_bytes, Missing):
             unread = Unread.of(output.grown_bytes, f"whether {name} grows")
         elif output.grown_bytes.value > 0:
             return Absent(f"{name} grew by {output.grown_bytes.value:,} bytes")
-    return unread or _outputs_unread(features)
-
-
-def _outputs_unread(features: Features) -> Unread | None:
-    """Say of which member the output was not read at all."""
-    read = {output.process.key for output in features.outputs}
-    for member in _who_may_work(features):
-        if member.key not in read and isinstance(member.files, Missing):
-            return Unread.of(member.files, f"whether the output of {name_of(member.process)} grows")
-    return None
+    return unread
 
 
 def _log_moves(features: Features) -> Absent | None:

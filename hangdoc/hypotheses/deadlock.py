@@ -7,12 +7,12 @@ from hangdoc.features.activity import activity, waiting
 from hangdoc.features.edges import Edge
 from hangdoc.features.features import Member, is_tracker
 from hangdoc.features.launch_waits import deadlocks, standing_graph, standing_links, unread_locks
-from hangdoc.features.waits import Thread, circle_edges, leads_to, starts_at
+from hangdoc.features.waits import Thread, circle_edges, leads_to, reach, starts_at
 from hangdoc.hypotheses import _signs as signs
-from hangdoc.hypotheses._chains import culprit_at, member_of, thread_of
+from hangdoc.hypotheses._chains import culprit_at, end_name, member_of, thread_of
 from hangdoc.hypotheses._waits import every_other_thread_is_parked, idle_is_known, worker_threads
 from hangdoc.model.diagnosis import Culprit, Wait, WaitEnd
-from hangdoc.model.reading import Missing
+from hangdoc.model.reading import Known, Missing
 
 
 def _circle(case: Case) -> tuple[Edge, ...]:
@@ -105,12 +105,39 @@ def _nobody_else_can_answer(case: Case) -> Outcome:
 
 def _others_within(case: Case, edges: tuple[Edge, ...]) -> Outcome:
     inside = {starts_at(edge) for edge in edges}
+    outside = _who_else_has_the_end(case, edges)
+    if outside is not None:
+        return outside
     for pid in sorted({edge.to_pid for edge in edges if edge.to_tid is None}):
         member = member_of(case.features, pid)
         unsure = None if member is None else _someone_else(case, member, inside)
         if unsure is not None:
             return unsure
     return Present("no other thread of them could answer instead") if edges else Unread("who could answer")
+
+
+def _who_else_has_the_end(case: Case, edges: tuple[Edge, ...]) -> Unread | None:
+    """Look for a process outside the circle that could end a wait in it, if only because a fork gave it the end."""
+    inside = {edge.from_pid for edge in edges}
+    for edge in edges:
+        member = member_of(case.features, edge.from_pid)
+        links = member.links.value[-1].links if member is not None and isinstance(member.links, Known) else ()
+        for link in links:
+            if (link.tid, link.through) != (edge.from_tid, edge.through) or isinstance(link.ends, Missing):
+                continue
+            for end in link.ends.value:
+                if end.process.pid not in inside and not _waits_for_the_circle(case, end.process.pid, edges):
+                    return Unread(f"whether {end_name(case.features, end)}, which has that end too, might answer")
+    return None
+
+
+def _waits_for_the_circle(case: Case, pid: int, edges: tuple[Edge, ...]) -> bool:
+    """Tell whether a member cannot answer either before somebody in the circle moves."""
+    member, main = member_of(case.features, pid), (pid, pid)
+    circle = {starts_at(edge) for edge in edges}
+    if member is None or circle.isdisjoint(reach(standing_graph(case.features).strong, main)):
+        return False
+    return _someone_else(case, member, circle | {main}) is None
 
 
 def _someone_else(case: Case, member: Member, inside: set[Thread]) -> Unread | None:
@@ -130,6 +157,26 @@ def _someone_else(case: Case, member: Member, inside: set[Thread]) -> Unread | N
         if isinstance(wait, Missing) or wait.value is None or not wait.value.is_parked:
             return Unread(f"whether thread {thread.tid} of {name} might answer ({signs.where(thread)})")
     return None
+
+
+def _gets_nowhere(case: Case) -> Outcome:
+    """Nothing progresses, or whoever works meanwhile works for nobody who waits for the circle.
+
+    A circle of locks within one process never ends by itself; that another rank stands waiting for that process shows
+    that the launch misses it, whatever a helper beside them computes.
+    """
+    progress, edges = signs.nothing_progresses(case), _circle(case)
+    if isinstance(progress, Present) or not edges or any(edge.through not in _LOCKS for edge in edges):
+        return progress
+    inside, movers = {edge.from_pid for edge in edges}, {member.key.pid for member in case.features.movers}
+    for edge in standing_graph(case.features).edges:
+        if not edge.weak and edge.to_pid in inside and edge.from_pid in movers - inside:
+            return Present(f"{thread_of(case.features, starts_at(edge))} waits for the circle, whatever else goes on")
+    return progress
+
+
+_LOCKS = frozenset({"futex", "python-lock"})
+"""Waits that only threads of the same process can end."""
 
 
 def _culprits(case: Case) -> tuple[Culprit, ...]:
@@ -161,7 +208,7 @@ HYPOTHESIS = Hypothesis(
         _waits_in_a_circle,
         _stands_still,
         _nobody_else_can_answer,
-        signs.nothing_progresses,
+        _gets_nowhere,
         signs.readings_are_steady,
     ),
     supporting=(_waits_in_a_circle, _stands_still, _nobody_else_can_answer),

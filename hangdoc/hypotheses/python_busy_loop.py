@@ -9,7 +9,7 @@ from hangdoc.features.features import Member
 from hangdoc.features.frames import is_file
 from hangdoc.features.loops import Loop, without_questions
 from hangdoc.features.motion import ThreadMotion
-from hangdoc.features.places import goes_round
+from hangdoc.features.places import goes_round, stands_in_one_call
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._event_loops import lost_below_event_loop
 from hangdoc.hypotheses._http import requests_stand
@@ -77,7 +77,7 @@ def _stays_in_one_function(case: Case) -> Outcome:
 def _goes_round_one_line(member: Member, thread: ThreadHistory, loop: Loop) -> Outcome:
     """Tell a loop of one line from a native call under it: by the instructions that the thread was seen at."""
     place, count = signs.place_of(loop.frame), len(thread.views)
-    found = goes_round(member.places, thread.tid, loop.frame)
+    found = goes_round(member.places.value, thread.tid, loop.frame) if isinstance(member.places, Known) else None
     if found is None:
         return Unread(f"{count} stacks all at {place}: a native call under it looks the same")
     return Present(f"{count} stacks all at {place}, and it went back {found.turns} times in {found.looks} looks at it")
@@ -110,6 +110,24 @@ def _holds_the_gil(case: Case) -> Outcome:
     if _asks_for_files(thread.value):
         return Present(f"{sentence}, and lets go of it only to ask for files")
     return Absent(sentence)
+
+
+def _stands_in_one_call(case: Case) -> Outcome:
+    """It stood at one instruction all the time, so that the native code under it works: for what cannot be seen.
+
+    A collector of garbage that goes through millions of objects looks like that. Where the interpreter keeps no
+    instruction that could be read (before CPython 3.11), a loop in Python is told by its stacks alone.
+    """
+    thread, places = spinning_thread(case.patient), case.patient.places
+    if isinstance(thread, Known) and thread.value is None:
+        return Absent("no Python thread burns CPU")
+    if isinstance(places, Missing) and places.reason == "unsupported":
+        return Absent("the instruction of this interpreter cannot be read")
+    if isinstance(thread, Missing) or isinstance(places, Missing) or thread.value is None:
+        return Unread("whether one native call takes its time")
+    if stands_in_one_call(places.value, thread.value.tid):
+        return Unread("what the native code does that it calls: it stood at one instruction in every look")
+    return Absent("no reading shows that native code takes its time")
 
 
 def is_in(*activities: str) -> Sign:
@@ -256,7 +274,7 @@ HYPOTHESIS = Hypothesis(
         signs.readings_are_steady,
     ),
     supporting=(_holds_the_gil, signs.log_is_silent_too_long, requests_stand),
-    excluding=(polls_for_requests, is_in("import", "compile"), signs.nobody_died),
+    excluding=(polls_for_requests, is_in("import", "compile"), _stands_in_one_call, signs.nobody_died),
     headline=_headline,
     culprits=_culprits,
     action="Read the function named above for a loop whose condition cannot come true; end this launch.",

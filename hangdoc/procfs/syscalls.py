@@ -136,6 +136,35 @@ def awaits(number: int, machine: str) -> Awaits | None:
     return _AWAITS.get(machine, {}).get(number)
 
 
+_TIMEOUT_ARGUMENT: dict[Awaits, int] = {"poll": 2, "select": 4, "epoll": 3}
+"""Where the timeout of a wait for a set of descriptors is passed."""
+_IN_MILLISECONDS = {"x86_64": frozenset({7, 232, 281}), "aarch64": frozenset({22})}
+"""Of those the ones that take it as an int of milliseconds, negative for none: poll, epoll_wait, epoll_pwait. The
+others take a pointer, NULL for none (poll(2), select(2), epoll_wait(2))."""
+
+
+def ends_by_itself(call: SystemCall, machine: str) -> bool:
+    """Tell whether a wait has a timeout among its arguments. A timeout of the socket itself (SO_RCVTIMEO) is in none.
+
+    >>> ends_by_itself(SystemCall(7, (0x7F00, 1, 0xFFFFFFFF, 0, 0, 0)), "x86_64")
+    False
+    >>> ends_by_itself(SystemCall(7, (0x7F00, 1, 30_000, 0, 0, 0)), "x86_64")
+    True
+    >>> ends_by_itself(SystemCall(271, (0x7F00, 1, 0x7FFD, 0, 0, 0)), "x86_64")
+    True
+    >>> ends_by_itself(SystemCall(202, (0x7F00, 0x80, 2, 0x7FFD, 0, 0)), "x86_64")
+    True
+    """
+    futex = futex_call(call, machine)
+    if futex is not None:
+        return futex.timed
+    kind = awaits(call.number, machine)
+    if kind not in _TIMEOUT_ARGUMENT or len(call.args) <= _TIMEOUT_ARGUMENT[kind]:
+        return False
+    timeout = call.args[_TIMEOUT_ARGUMENT[kind]]
+    return as_int(timeout) >= 0 if call.number in _IN_MILLISECONDS[machine] else timeout != 0
+
+
 def is_untimed_futex_wait(call: SystemCall, machine: str) -> bool:
     """Tell whether a call is futex(2) waiting without a timeout: only another thread can end it.
 

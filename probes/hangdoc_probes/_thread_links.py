@@ -13,7 +13,17 @@ from hangdoc.model.reading import Known, Missing
 from hangdoc.model.thread import SystemCall
 from hangdoc.procfs.locks import FileLock
 from hangdoc.procfs.status import parse_status
-from hangdoc.procfs.syscalls import F_OFD_SETLKW, F_SETLKW, P_ALL, P_PGID, P_PIDFD, as_int, awaits, call_of
+from hangdoc.procfs.syscalls import (
+    F_OFD_SETLKW,
+    F_SETLKW,
+    P_ALL,
+    P_PGID,
+    P_PIDFD,
+    as_int,
+    awaits,
+    call_of,
+    ends_by_itself,
+)
 from hangdoc.procfs.waitset import Watched
 from hangdoc_probes._ends import Far, far_end
 from hangdoc_probes._file_locks import holders_of, lease_of, lock_table
@@ -86,9 +96,11 @@ def _of_set(around: Surroundings, pid: int, tid: int, call: SystemCall, io_threa
     found = [far for far in fars if far is not None]
     # One of several may end the wait: only when all lead to one process is somebody in particular waited for.
     whom = frozenset[int]().union(*(far.candidates for far in found))
-    sure = len(found) == len(watched) and len(whom) == 1 and not any(far.weak for far in found)
+    timed = ends_by_itself(call, around.machine)
+    sure = len(found) == len(watched) and len(whom) == 1 and not timed and not any(far.weak for far in found)
+    told = f"in a set of {len(watched)}{', with a timeout' if timed else ''}"
     for far in found:
-        yield _link(tid, replace(far, weak=not sure, detail=f"{far.detail}, in a set of {len(watched)}"))
+        yield _link(tid, replace(far, weak=not sure, detail=f"{far.detail}, {told}"))
     if any(far.through == "eventfd" for far in found):
         yield from _through_zmq(around, pid, tid, io_threads)
 

@@ -191,7 +191,7 @@ def running(patient: Patient, folder: Path) -> Iterator[dict[int, str]]:
             os.sched_setaffinity(process.pid, random.sample(ALL_CORES, min(FULL_CORES, CORES)))
         for descriptor in (word, output, silence):
             os.close(descriptor)
-        outside: dict[int, str] = {}
+        outside = {os.getpid(): "starter"}
         for companion in companions(patient.companion, hearing, folder, process.pid):
             stack.callback(dismiss, companion)
             outside[companion.pid] = patient.companion

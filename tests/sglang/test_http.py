@@ -1,8 +1,10 @@
-"""What the http probe reads of a real server: idle, and after a request."""
+"""What is read of a real server that counts what it serves: its answers and, at last, its end."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import urllib.request
 from pathlib import Path
 
@@ -10,10 +12,12 @@ from hangdoc.launch.find import find_launch
 from hangdoc.model.http import Http
 from hangdoc.model.reading import Known
 from hangdoc.sampling.probe import Context, Round
-from hangdoc_probes import http
+from hangdoc_probes import exits, http
 from tests.sglang import cases
 from tests.sglang.launches import Launch
-from tests.unit.cli.commands import run
+from tests.unit.cli.commands import LONGEST_S, rounds_in, run, start, wait_until
+
+KEEPS_STATUS = "6.15 on" not in str(exits.check(Path("/proc")))
 
 
 def generate(port: int) -> None:
@@ -59,3 +63,17 @@ def test_its_answer_stands_in_the_report(launch: Launch, tmp_path: Path) -> None
     idle = next(one for one in document["hypotheses"] if one["id"] == "HD501")
     assert f"its HTTP server answers on port {launch.port}" in idle["for"]
     assert json.loads(run("replay", str(trace), "--json").out)["hypotheses"] == document["hypotheses"]
+
+
+@cases.on("healthy-metrics")
+def test_sigterm_is_an_orderly_end(launch: Launch, tmp_path: Path) -> None:
+    """Last, as it ends the server: one that is asked to end is healthy, in phase shutdown, and none of it is dead."""
+    trace = tmp_path / "end.hangtrace"
+    following = start("watch", str(launch.pid), "--until", "exit", "--json", "--record", str(trace))
+    wait_until(lambda: rounds_in(trace) > 1)
+    os.kill(launch.pid, signal.SIGTERM)
+    said, _ = following.communicate(timeout=LONGEST_S)
+    document = json.loads(said.splitlines()[-1])
+    assert document["verdict"] in ({"healthy"} if KEEPS_STATUS else {"healthy", "undetermined"}), document["hypotheses"]
+    assert document["phase"] == "shutdown"
+    assert following.returncode == 0
