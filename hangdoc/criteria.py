@@ -66,6 +66,7 @@ class Hypothesis:
     is (None,). essential: without one of them it is not this. supporting: confirm_at of them make it certain.
     contrary: one that is there, or could not be read, leaves at most likely. excluding: one that is there rules it
     out; one that could not be read leaves it undetermined, as a missing essential sign does.
+    action: what to do next; action_in: the same for one case, where that can be told more exactly.
     headline: one sentence a tired person understands; culprits: who has to move; waits: the edges it saw.
     """
 
@@ -82,6 +83,7 @@ class Hypothesis:
     culprits: Callable[[Case], tuple[Culprit, ...]] | None = None
     waits: Callable[[Case], tuple[Wait, ...]] | None = None
     action: str
+    action_in: Callable[[Case], str] | None = None
     playbook: str
 
 
@@ -102,6 +104,12 @@ class Weighed:
         """One sentence a tired person understands."""
         text = self.hypothesis.headline
         return text if isinstance(text, str) else text(self.case)
+
+    @property
+    def action(self) -> str:
+        """What to do next."""
+        exact = self.hypothesis.action_in
+        return self.hypothesis.action if exact is None else exact(self.case)
 
     @property
     def culprits(self) -> tuple[Culprit, ...]:

@@ -211,7 +211,7 @@ def _next_steps(
     if seen.is_log and (leader is None or leader.hypothesis.verdict == "hung"):
         return deciding_steps(seen, None if leader is None else leader.hypothesis)
     if leader is not None:
-        return (NextStep(playbook=leader.hypothesis.playbook, action=leader.hypothesis.action),)
+        return (NextStep(playbook=leader.hypothesis.playbook, action=leader.action),)
     open_ones = _open(ranked)
     if not open_ones:
         return ()

@@ -84,6 +84,54 @@ def unread_locks(member: Member) -> Missing | None:
     return None
 
 
+def waits_in_shared_memory(member: Member, tid: int) -> bool:
+    """Tell whether a thread is seen to wait, without a timeout, for a futex in memory that processes share.
+
+    The join of a thread is a futex without the private flag, too, but not in shared memory.
+    """
+    wait = waiting(member, tid)
+    if isinstance(wait, Missing) or wait.value is None or not wait.value.untimed or wait.value.private:
+        return False
+    return any(futex.tid == tid and futex.shared_key for locks in _last_locks(member)[-1:] for futex in locks.futexes)
+
+
+def joins_a_thread(member: Member, tid: int) -> bool:
+    """Tell whether a thread waits for the end of another thread of its process: the kernel's wake-up for a join."""
+    return any(
+        futex.tid == tid and futex.kind == "join" for locks in _last_locks(member)[-1:] for futex in locks.futexes
+    )
+
+
+def rank_that_waits_for(features: Features, member: Member) -> Member | None:
+    """Return a rank that waited for a word from this member, and from nobody else, over two readings.
+
+    Parents and children do not count: a parent that reads its child's output and a worker that waits for its parent's
+    tasks or end look the same when all is well.
+    """
+    ranks = {rank.key.pid: rank for rank in features.movers}
+    parents = {key.pid: one.process.ppid for key, one in features.members.items()}
+    for edge in standing_graph(features).edges:
+        if edge.weak or edge.to_pid != member.key.pid or edge.through not in WORDS or edge.from_pid not in ranks:
+            continue
+        if member.key.pid not in _ancestors(parents, edge.from_pid) | {edge.from_pid} and (
+            edge.from_pid not in _ancestors(parents, member.key.pid)
+        ):
+            return ranks[edge.from_pid]
+    return None
+
+
+WORDS = frozenset({"pipe", "socket", "tcp"})
+"""Through what one process has another's word."""
+
+
+def _ancestors(parents: Mapping[int, int], pid: int) -> set[int]:
+    found: set[int] = set()
+    while pid in parents and parents[pid] not in found:
+        pid = parents[pid]
+        found.add(pid)
+    return found
+
+
 @lru_cache(maxsize=2)
 def standing_graph(features: Features) -> WaitGraph:
     """Return the graph of the waits that stood over two readings."""

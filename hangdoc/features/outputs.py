@@ -118,7 +118,9 @@ class OutputFile:
 
 
 def outputs(index: Index, processes: tuple[Process, ...], window: Window, boot_wall_ns: int) -> tuple[OutputFile, ...]:
-    """Return descriptors 1 and 2 of every process whose descriptors could be read, and files that text waits for.
+    """Return descriptors 1 and 2 of every process whose descriptors could be read, and what else text waits for.
+
+    These are files that hold text back, and pipes that a thread was seen to write to.
 
     boot_wall_ns: Unix time at which the machine started.
     """
@@ -132,7 +134,9 @@ def outputs(index: Index, processes: tuple[Process, ...], window: Window, boot_w
         found += [
             OutputFile(process, file, hidden(look, file), _grown(readings, file))
             for file in readings[-1].files
-            if file.fd in OUTPUT_DESCRIPTORS or (file.kind == "file" and file.fd in also)
+            if file.fd in OUTPUT_DESCRIPTORS
+            or (file.kind == "file" and file.fd in also)
+            or isinstance(file.pipe, Known)
         ]
     return tuple(found)
 

@@ -11,6 +11,7 @@ from hangdoc.features.links import likely_ends
 from hangdoc.features.lock_files import Polled, used_ticks
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._chains import end_name
+from hangdoc.hypotheses._stops import is_stopped
 from hangdoc.hypotheses._waits import worker_threads
 from hangdoc.model.link import Link, LinkEnd
 from hangdoc.model.reading import Known, Missing, Reading
@@ -111,6 +112,22 @@ def holders_of(case: Case) -> tuple[LinkEnd, ...]:
 def holder_names(case: Case) -> str:
     """Return all holders for a sentence."""
     return ", ".join(end_name(case.features, end) for end in holders_of(case)) or "somebody"
+
+
+def stopped_holders(case: Case) -> tuple[Member, ...]:
+    """Return the members among the holders that were stopped or frozen in every reading."""
+    members = (case.features.members.get(end.process) for end in holders_of(case))
+    return tuple(member for member in members if member is not None and is_stopped(member))
+
+
+def held_by(case: Case) -> str:
+    """Return "A holds" or "A, B hold" for a sentence, which of them are stopped included."""
+    stopped = {member.key for member in stopped_holders(case)}
+    names = [
+        end_name(case.features, end) + (", which is stopped," if end.process in stopped else "")
+        for end in holders_of(case)
+    ]
+    return f"{', '.join(names) or 'somebody'} {'holds' if len(names) < 2 else 'hold'}".replace(",,", ",")
 
 
 def work_of_holders(case: Case) -> Reading[tuple[tuple[LinkEnd, int], ...]]:

@@ -6,6 +6,7 @@ from hangdoc.criteria import Absent, Case, Outcome, Present, Sign, Unread
 from hangdoc.features.activity import Waiting, waiting
 from hangdoc.features.dumps import ThreadHistory
 from hangdoc.features.features import Features, Member
+from hangdoc.features.launch_waits import joins_a_thread, rank_that_waits_for
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.procfs.syscalls import Call
@@ -17,6 +18,16 @@ def worker_threads(member: Member) -> Reading[tuple[ThreadHistory, ...]]:
         return member.dumps
     found = [thread for thread in member.dumps.value.threads.values() if not thread.is_helper]
     return Known(tuple(sorted(found, key=lambda thread: (thread.tid != member.key.pid, thread.tid))))
+
+
+def is_native(member: Member) -> bool:
+    """Tell whether a process is known not to run Python, so that its threads have no stacks to be read.
+
+    The stacks of one whose main thread has ended cannot be had either, whatever it runs.
+    """
+    if not isinstance(member.dumps, Missing) or isinstance(member.motion, Missing):
+        return False
+    return member.dumps.reason == "unsupported" and member.motion.value.state not in {"Z", "X"}
 
 
 def stuck_in(member: Member, *calls: Call) -> Reading[Waiting | None]:
@@ -35,7 +46,10 @@ def stuck_in(member: Member, *calls: Call) -> Reading[Waiting | None]:
 
 
 def every_other_thread_is_parked(member: Member, tid: int | None = None) -> Reading[bool]:
-    """Tell whether all threads of a process but one, native ones too, wait for each other: none can end any wait."""
+    """Tell whether all threads of a process but one, native ones too, wait for each other: none can end any wait.
+
+    Each waits without a timeout for what only a thread of its own process can do, the end of one included.
+    """
     clocks = member.motion if isinstance(member.motion, Missing) else member.motion.value.threads
     if isinstance(clocks, Missing):
         return clocks
@@ -44,7 +58,8 @@ def every_other_thread_is_parked(member: Member, tid: int | None = None) -> Read
         if isinstance(wait, Missing):
             return wait
         # A pool's worker that was caught in its wait, and worked in between, is alive.
-        if wait.value is None or not wait.value.is_parked or not clocks.value[other].is_still:
+        parked = wait.value is not None and (wait.value.is_parked or joins_a_thread(member, other))
+        if not parked or not clocks.value[other].is_still:
             return Known(False)
     return Known(True)
 
@@ -62,9 +77,10 @@ def nobody_left_to_release(case: Case) -> Outcome:
 
     Rule: a lock that processes do not share can only be released by a thread of its own process. In an engine whose
     idle loops are known, every Python thread has to wait without a timeout, or exist only to wait. Elsewhere every
-    thread has to, native ones too, and the main thread has to wait for a plain lock: pools and servers without work
-    wait in queues, conditions, futures and joins. Fails when native code releases it from a thread that has never run
-    Python, and for a main thread whose signal handlers release it.
+    thread has to, native ones too, and either the main thread waits for a plain lock (pools and servers without work
+    wait in queues, conditions, futures and joins), or another rank waits for the process's word, which nobody in it is
+    left to give. Fails when native code releases it from a thread that has never run Python, and for a process whose
+    signal handlers release it.
     """
     if not idle_is_known(case.features):
         return _deadlocked_for_sure(case)
@@ -85,12 +101,17 @@ def nobody_left_to_release(case: Case) -> Outcome:
 def _deadlocked_for_sure(case: Case) -> Outcome:
     main, name = case.patient.main, signs.name_of(case.patient.process)
     parked = every_other_thread_is_parked(case.patient)
-    if isinstance(main, Missing):
-        return Unread.of(main, f"stack of {name}")
     if isinstance(parked, Missing):
         return Unread.of(parked, f"what every thread of {name} waits in")
     if not parked.value:
         return Unread(f"a thread of {name}, or another process, might still release it")
+    if (waiter := rank_that_waits_for(case.features, case.patient)) is not None:
+        return Present(
+            f"every thread of {name} waits without a timeout for another of its threads, and "
+            f"{signs.name_of(waiter.process)} waits for {name}: nobody is left who could go on"
+        )
+    if isinstance(main, Missing):
+        return Unread.of(main, f"stack of {name}")
     if main.value.leaf is None or signs.is_plumbing(main.value.leaf):
         return Unread(f"{name} may have nothing to do: {signs.where(main.value)}")
     return Present(f"every thread of {name} waits without a timeout, its main thread for a lock: none can release it")
@@ -128,6 +149,8 @@ def sits_in(what: str, *calls: Call) -> Sign:
 def waits_for_others(case: Case) -> Outcome:
     """Excluding: its main thread is in a collective, a rendezvous or an idle loop, where others have to come."""
     main = case.patient.main
+    if is_native(case.patient):
+        return Absent(f"{signs.name_of(case.patient.process)} is no Python process: it is in no collective of Python's")
     if isinstance(main, Missing):
         return Unread.of(main, f"stack of {signs.name_of(case.patient.process)}")
     if main.value.ever_does("collective", "rendezvous", "idle-poll", "parent-wait"):

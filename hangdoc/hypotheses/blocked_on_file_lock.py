@@ -20,7 +20,7 @@ def _waits_for_a_file_lock(case: Case) -> Outcome:
         return Absent(f"nobody who lives holds the {wait.value.what} that {name} asks for")
     if not locks.holders_of(case):
         return Unread(f"who holds the lock that {name} waits for ({wait.value.what})")
-    return Present(f"{asks.because}, which {locks.holder_names(case)} holds")
+    return Present(f"{asks.because}, which {locks.held_by(case)}")
 
 
 def _holder_stands_still(case: Case) -> Outcome:
@@ -57,6 +57,17 @@ def _waits(case: Case) -> tuple[Wait, ...]:
     )
 
 
+_LOOK_AT_IT = "Look at the process that holds the lock: let it finish, or end it if an earlier launch left it."
+
+
+def _action(case: Case) -> str:
+    stopped = locks.stopped_holders(case)
+    if not stopped:
+        return _LOOK_AT_IT
+    pids = ", ".join(str(member.key.pid) for member in stopped)
+    return f"Let the stopped holder of the lock go on (pid {pids}), after finding out who stopped it."
+
+
 HYPOTHESIS = Hypothesis(
     id="HD208",
     name="blocked-on-file-lock",
@@ -71,11 +82,10 @@ HYPOTHESIS = Hypothesis(
     ),
     supporting=(_waits_for_a_file_lock, _holder_stands_still),
     excluding=(signs.nobody_died,),
-    headline=lambda case: (
-        f"{signs.name_of(case.patient.process)} waits for a file lock that {locks.holder_names(case)} holds."
-    ),
+    headline=lambda case: f"{signs.name_of(case.patient.process)} waits for a file lock that {locks.held_by(case)}.",
     culprits=_culprits,
     waits=_waits,
-    action="Look at the process that holds the lock: let it finish, or end it if an earlier launch left it.",
+    action=_LOOK_AT_IT,
+    action_in=_action,
     playbook="blocked-on-file-lock",
 )

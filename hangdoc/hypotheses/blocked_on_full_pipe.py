@@ -1,9 +1,11 @@
-"""HD205: a rank waits in a write to its own output, a pipe that is full because nobody drains it."""
+"""HD205: a rank waits in a write to a pipe, its own output or another, that is full because nobody drains it."""
 
 from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
+from hangdoc.features.launch_waits import rank_that_waits_for
 from hangdoc.features.links import likely_ends
+from hangdoc.features.outputs import OUTPUT_DESCRIPTORS
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._chains import culprit_at, end_name, who_moves
 from hangdoc.hypotheses._waits import place, sits_in, stuck_in
@@ -28,8 +30,30 @@ def _pipe_is_full(case: Case) -> Outcome:
                 return Unread.of(output.file.pipe, f"fill of descriptor {number}")
             fill = output.file.pipe.value
             sentence = f"descriptor {number} is a pipe with {fill.queued_bytes:,} of {fill.capacity_bytes:,} bytes"
-            return Present(sentence) if fill.is_full else Absent(sentence)
-    return Absent(f"descriptor {number} is not its standard output or error")
+            return _keeps_somebody_waiting(case, number, sentence) if fill.is_full else Absent(sentence)
+    return _unlisted(case, number)
+
+
+def _unlisted(case: Case, number: int) -> Outcome:
+    files = case.patient.files
+    if isinstance(files, Missing):
+        return Unread.of(files, f"what descriptor {number} is")
+    if any(file.fd == number and file.kind == "pipe" for file in files.value):
+        return Unread(f"fill of descriptor {number}")
+    return Absent(f"descriptor {number} is no pipe")
+
+
+def _keeps_somebody_waiting(case: Case, number: int, full: str) -> Outcome:
+    """Tell whether it matters that a pipe is full: of an output always, of another where somebody waits for its writer.
+
+    A pipe between processes is full as well when all is well: whoever prepares work ahead of an idle reader waits so.
+    """
+    if number in OUTPUT_DESCRIPTORS or (signs.is_server(case.features) and case.patient in case.features.movers):
+        return Present(full)
+    waiter = rank_that_waits_for(case.features, case.patient)
+    if waiter is None:
+        return Unread(f"{full}; who reads it may have nothing to do, and nobody else is seen to wait")
+    return Present(f"{full}, and {signs.name_of(waiter.process)} waits for its writer")
 
 
 def _nobody_empties_it(case: Case) -> Outcome:
@@ -102,12 +126,17 @@ def _culprits(case: Case) -> tuple[Culprit, ...]:
             f"holds up the reader of the output of {writer}",
         )
         return tuple(culprit_at(case.features, one, reads if one[0] in pids else holds) for one in threads)
-    return (signs.culprit(case.patient, f"its output pipe is full, and {_does_not_read(case)}", _stuck_tid(case)),)
+    return (
+        signs.culprit(case.patient, f"the pipe it writes to is full, and {_does_not_read(case)}", _stuck_tid(case)),
+    )
 
 
 def _headline(case: Case) -> str:
     writer, where = signs.name_of(case.patient.process), place(case.patient, _stuck_tid(case) or case.patient.key.pid)
-    return f"{writer} cannot write its output (in {where}): the pipe is full, and {_does_not_read(case)}."
+    stuck = stuck_in(case.patient, "write")
+    number = stuck.value.system_call.args[0] if isinstance(stuck, Known) and stuck.value is not None else 1
+    what = "its output" if number in OUTPUT_DESCRIPTORS else f"to descriptor {number}"
+    return f"{writer} cannot write {what} (in {where}): the pipe is full, and {_does_not_read(case)}."
 
 
 HYPOTHESIS = Hypothesis(

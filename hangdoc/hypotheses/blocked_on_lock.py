@@ -6,12 +6,12 @@ from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import Waiting, waiting
 from hangdoc.features.edges import Edge
 from hangdoc.features.features import Member
-from hangdoc.features.launch_waits import standing_lock_edges, unread_locks, worker_tids
+from hangdoc.features.launch_waits import joins_a_thread, standing_lock_edges, unread_locks, worker_tids
 from hangdoc.features.links import STANDING_READINGS
 from hangdoc.features.waits import ENDED, Thread, leads_to, starts_at
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._chains import culprit_at, edges_behind, ends_behind, inferred_among, member_of, thread_of
-from hangdoc.hypotheses._waits import nobody_left_to_release, place, waits_for_others, worker_threads
+from hangdoc.hypotheses._waits import is_native, nobody_left_to_release, place, waits_for_others, worker_threads
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Known, Missing, Reading
 
@@ -26,14 +26,14 @@ def _stuck(case: Case) -> Reading[Waiting | None]:
     orphaned = _orphaned(case)
     if orphaned is not None:
         return Known(orphaned)
-    threads = worker_threads(case.patient)
+    threads = _threads(case.patient)
     if isinstance(threads, Missing):
         return threads
     held = set(_held(case))
     found: list[Waiting] = []
     unread: Missing | None = None
-    for thread in threads.value:
-        wait = waiting(case.patient, thread.tid)
+    for tid in threads.value:
+        wait = waiting(case.patient, tid)
         if isinstance(wait, Missing):
             unread = wait
         elif wait.value is not None and wait.value.call == "futex":
@@ -62,11 +62,26 @@ def _waits_for_others(case: Case) -> Outcome:
     return waits_for_others(case)
 
 
+def _threads(member: Member) -> Reading[tuple[int, ...]]:
+    """Return the threads whose waits say something, the main one first: of a process without Python, all of them."""
+    if not is_native(member):
+        workers = worker_threads(member)
+        return workers if isinstance(workers, Missing) else Known(tuple(thread.tid for thread in workers.value))
+    clocks = member.motion if isinstance(member.motion, Missing) else member.motion.value.threads
+    if isinstance(clocks, Missing):
+        return clocks
+    return Known(tuple(sorted(clocks.value, key=lambda tid: (tid != member.key.pid, tid))))
+
+
 def _held(case: Case) -> dict[int, Edge]:
-    """Return the waits of the suspect's threads for locks whose holder is known, by thread."""
+    """Return the waits of the suspect's threads for locks whose holder is known, by thread; a join is for no lock."""
     pid = case.patient.key.pid
-    edges = standing_lock_edges(case.features)
-    return {starts_at(edge)[1]: edge for edge in edges if edge.from_pid == pid and edge.through != GIL}
+    edges = {
+        starts_at(edge)[1]: edge
+        for edge in standing_lock_edges(case.features)
+        if edge.from_pid == pid and edge.through != GIL
+    }
+    return {tid: edge for tid, edge in edges.items() if not joins_a_thread(case.patient, tid)}
 
 
 def _holder(case: Case) -> Edge | None:

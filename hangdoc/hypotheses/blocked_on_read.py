@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.features import Member
+from hangdoc.features.launch_waits import standing_links
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses._chains import end_name
 from hangdoc.hypotheses._waits import (
     every_other_thread_is_parked,
     idle_is_known,
@@ -31,6 +33,9 @@ def _read_file(member: Member) -> Reading[OpenFile | None]:
     return Known(next((file for file in member.files.value if file.fd == number), None))
 
 
+EVENTFD = "anon_inode:[eventfd]"
+"""What a descriptor of an eventfd points at (fs/eventfd.c)."""
+
 _FIFO_OPEN_CHANNEL = "wait_for_partner"
 """Kernel function in which open(2) of a FIFO sleeps until somebody opens the other end (fs/pipe.c, fifo_open). Names of
 wait channels change between kernels: where this one has another name, the sign is only not found."""
@@ -49,7 +54,7 @@ def _opens_fifo_alone(case: Case) -> Outcome | None:
 
 
 def _nobody_writes(case: Case) -> Outcome:
-    """It reads from a pipe whose only writer is the process itself, and none of its threads can write.
+    """It reads from a pipe or eventfd that only the process itself can write to, and none of its threads can.
 
     Why it works: the reader sleeps in the read, and so cannot write. Without any writer the read would have ended: a
     pipe that no member holds open for writing is held by somebody outside, who sends commands now and then. Fails for
@@ -62,6 +67,8 @@ def _nobody_writes(case: Case) -> Outcome:
         return Unread.of(file, "what it reads from")
     if file.value is None:
         return Absent("what it reads from is not known")
+    if file.value.target == EVENTFD:
+        return _eventfd(case)
     if file.value.kind != "pipe":
         return Absent(f"it reads from a {file.value.kind}: who should write is not known")
     return _writers(case, file.value)
@@ -81,13 +88,28 @@ def _writers(case: Case, pipe: OpenFile) -> Outcome:
         return Unread("it reads from a FIFO with a name, which anybody may open and write to")
     if not writers:
         return Unread(f"it reads from {signs.short_file(pipe.target)}, which somebody outside the launch holds")
-    return _only_the_reader_writes(case, signs.short_file(pipe.target))
+    sentence = f"it reads from {signs.short_file(pipe.target)}, and only the reader itself holds its write end"
+    return Present(sentence) if idle_is_known(case.features) else _if_no_thread_writes(case, sentence)
 
 
-def _only_the_reader_writes(case: Case, pipe: str) -> Outcome:
-    sentence = f"it reads from {pipe}, and only the reader itself holds its write end"
-    if idle_is_known(case.features):
-        return Present(sentence)
+def _eventfd(case: Case) -> Outcome:
+    """Tell whether anybody else has the eventfd: whoever has it may write to it, and threads use one among them."""
+    links, stuck = standing_links(case.patient), stuck_in(case.patient, "read")
+    if isinstance(links, Missing):
+        return Unread.of(links, "who else has the eventfd that it reads from")
+    tid = stuck.value.tid if isinstance(stuck, Known) and stuck.value is not None else None
+    link = next((one for one in links.value if (one.tid, one.through) == (tid, "eventfd")), None)
+    if link is None:
+        return Unread("who else has the eventfd that it reads from")
+    if isinstance(link.ends, Missing):
+        return Unread.of(link.ends, "who else has the eventfd that it reads from")
+    others = [end_name(case.features, end) for end in link.ends.value if end.process != case.patient.key]
+    if others:
+        return Absent(f"{', '.join(others)} can still write to the eventfd that it reads from")
+    return _if_no_thread_writes(case, "it reads from an eventfd, and only the reader itself holds it")
+
+
+def _if_no_thread_writes(case: Case, sentence: str) -> Outcome:
     stuck = stuck_in(case.patient, "read")
     tid = stuck.value.tid if isinstance(stuck, Known) and stuck.value is not None else None
     parked = every_other_thread_is_parked(case.patient, tid)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import activity, waiting
-from hangdoc.features.features import Member, is_tracker
+from hangdoc.features.features import Departure, Features, Member, is_tracker
+from hangdoc.features.launch_waits import waits_in_shared_memory
 from hangdoc.hypotheses import _signs as signs
-from hangdoc.hypotheses._ending import orderly_end
+from hangdoc.hypotheses._ending import ended_well, orderly_end, said
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Known, Missing
 
@@ -39,7 +40,8 @@ def _others_wait(case: Case) -> Outcome:
 
     Where the engine is not known, members do their work and leave, and parents forget to reap them. So there all who
     are left have to stand still in a wait for a child, or in a read of what a member or a peer should send: a poll, a
-    sleep, an accept, a lock or a read of somebody's commands may be idle.
+    sleep, an accept, a lock or a read of somebody's commands may be idle. A lock, semaphore or barrier that processes
+    share counts as well once a member was killed or failed: idle workers wait so, too, but not beside one that broke.
     """
     if signs.is_server(case.features):
         return Present("the launch cannot go on without each of its ranks")
@@ -59,6 +61,8 @@ def _waits_for_a_member(member: Member, case: Case) -> bool:
     wait = waiting(member, member.key.pid)
     if isinstance(wait, Missing) or wait.value is None:
         return False
+    if wait.value.call == "futex":
+        return any(_failed(death) for death in _dead(case.features)) and waits_in_shared_memory(member, member.key.pid)
     if wait.value.call != "read" or isinstance(member.files, Missing):
         return wait.value.call == "wait-child"
     number = wait.value.system_call.args[0]
@@ -127,10 +131,30 @@ def _headline(case: Case) -> str:
 
 
 def _may_have_left(case: Case) -> Outcome:
-    """Contrary: a member of a launch of no known engine may have done its work; how it ended is not read."""
+    """Contrary: a member of a launch of no known engine may have done its work; its exit status says whether it did."""
     if signs.is_server(case.features):
         return Absent("its ranks never end before the launch does")
+    first = _dead(case.features)
+    failed = [death for death in first if _failed(death)]
+    if failed:
+        return Absent(_told(failed[0]))
     return Unread("whether the dead member failed or had done its work")
+
+
+def _dead(features: Features) -> tuple[Departure, ...]:
+    """Return the departures of those who died first."""
+    first = {process.key for process in signs.the_first_dead(features)}
+    return tuple(death for death in (*features.departed, *features.zombies) if death.process.key in first)
+
+
+def _failed(death: Departure) -> bool:
+    """Tell whether a member is known to have failed: by a signal that does not ask, or with an exit code."""
+    return isinstance(death.how, Known) and not ended_well(death.how.value)
+
+
+def _told(death: Departure) -> str:
+    how = f": it {said(death.how.value)}" if isinstance(death.how, Known) else ""
+    return f"{signs.name_of(death.process)} did not leave in order{how}"
 
 
 def _is_dead(case: Case) -> Outcome:

@@ -7,7 +7,7 @@ from hangdoc.features.activity import SPIN_DEMAND_RATIO
 from hangdoc.features.dumps import ThreadHistory
 from hangdoc.features.features import Member
 from hangdoc.features.frames import is_file
-from hangdoc.features.loops import Loop
+from hangdoc.features.loops import Loop, without_questions
 from hangdoc.features.motion import ThreadMotion
 from hangdoc.features.places import goes_round, stands_in_one_call
 from hangdoc.hypotheses import _signs as signs
@@ -105,7 +105,11 @@ def _holds_the_gil(case: Case) -> Outcome:
         return Unread("who holds the interpreter lock")
     holds = sum(view.owns_gil for view in thread.value.views)
     sentence = f"it held the interpreter lock in {holds} of {len(thread.value.views)} stacks"
-    return Present(sentence) if holds * 2 > len(thread.value.views) else Absent(sentence)
+    if holds * 2 > len(thread.value.views):
+        return Present(sentence)
+    if _asks_for_files(thread.value):
+        return Present(f"{sentence}, and lets go of it only to ask for files")
+    return Absent(sentence)
 
 
 def _stands_in_one_call(case: Case) -> Outcome:
@@ -220,7 +224,26 @@ def _is_no_poll(case: Case) -> Outcome:
     clocks = motion if isinstance(motion, Missing) else motion.value.threads
     if isinstance(thread, Missing) or isinstance(clocks, Missing) or thread.value is None:
         return Unread("whether it polls for requests")
+    if _asks_for_files(thread.value) and (rank := waiting_rank(case)) is not None:
+        return Present(f"it asks for files again and again, not for requests, and {signs.name_of(rank.process)} waits")
     return cannot_be_a_poll(clocks.value[thread.value.tid], case)
+
+
+def _asks_for_files(thread: ThreadHistory) -> bool:
+    """Tell whether the loop calls nothing but questions for files, and was met in them more often than not.
+
+    Fails for a server that takes its requests from a folder, without pause, while a rank of it waits for it.
+    """
+    loop = thread.loop()
+    if loop is None or any(
+        _function(without_questions(view.stack)[0]) != _function(loop.frame) for view in thread.views
+    ):
+        return False
+    return sum(without_questions(view.stack) != view.stack for view in thread.views) * 2 > len(thread.views)
+
+
+def _function(frame: Frame) -> tuple[str, str]:
+    return frame.function, frame.file
 
 
 def _culprits(case: Case) -> tuple[Culprit, ...]:

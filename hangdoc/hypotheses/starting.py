@@ -5,6 +5,7 @@ from __future__ import annotations
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.phases import STARTING
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses._waits import is_native
 from hangdoc.model.log import Phase
 from hangdoc.model.reading import Missing
 
@@ -29,6 +30,8 @@ def _another_start_phase(case: Case) -> Outcome:
 def _has_started(case: Case) -> Outcome:
     """Excluding: it is in its event loop and nobody waits for the warm-up, so that it has started."""
     main = case.patient.main
+    if is_native(case.patient):
+        return Absent(f"{signs.name_of(case.patient.process)} is no Python process: it has no event loop of a server")
     if isinstance(main, Missing):
         return Unread.of(main, f"stack of {signs.name_of(case.patient.process)}")
     if main.value.ever_does("event-loop") and case.features.phase != "warmup":

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.features import is_tracker
-from hangdoc.features.launch_waits import latest_edges, standing_links
+from hangdoc.features.launch_waits import latest_edges
 from hangdoc.features.waits import starts_at
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._chains import thread_of
+from hangdoc.hypotheses._stops import STOPPED_STATES, freezer_of
 from hangdoc.model.diagnosis import Culprit
-from hangdoc.model.link import Link
 from hangdoc.model.reading import Known, Missing
-
-_STATES = {"T": "stopped by a signal", "t": "stopped by a tracer"}
 
 
 def _is_stopped(case: Case) -> Outcome:
@@ -21,19 +19,11 @@ def _is_stopped(case: Case) -> Outcome:
     name = signs.name_of(case.patient.process)
     if isinstance(motion, Missing):
         return Unread.of(motion, f"state of {name}")
-    if all(state in _STATES for state in motion.value.states):
-        return Present(f"{name} is {_STATES[motion.value.state]} (state {motion.value.state})")
-    if (freezer := _freezer(case)) is not None:
+    if all(state in STOPPED_STATES for state in motion.value.states):
+        return Present(f"{name} is {STOPPED_STATES[motion.value.state]} (state {motion.value.state})")
+    if (freezer := freezer_of(case.patient)) is not None:
         return Present(f"{name}: {freezer.detail}")
     return Absent(f"{name} is not stopped (state {motion.value.state})")
-
-
-def _freezer(case: Case) -> Link | None:
-    """Return what froze it: the state of a frozen process is D or S, as if it waited."""
-    links = standing_links(case.patient)
-    if isinstance(links, Missing):
-        return None
-    return next((link for link in links.value if link.through == "freezer"), None)
 
 
 def _is_missed(case: Case) -> Outcome:
@@ -46,7 +36,7 @@ def _is_missed(case: Case) -> Outcome:
     if signs.is_server(features):
         return Present("the other processes of the server wait for it")
     living = [member for member in features.members.values() if not is_tracker(member.process)]
-    if all(isinstance(one.motion, Known) and one.motion.value.state in _STATES for one in living):
+    if all(isinstance(one.motion, Known) and one.motion.value.state in STOPPED_STATES for one in living):
         return Present("the whole launch is stopped")
     edges = [edge for edge in latest_edges(features) if edge.to_pid == case.patient.key.pid != edge.from_pid]
     for edge in edges:
@@ -59,7 +49,26 @@ def _is_missed(case: Case) -> Outcome:
 
 
 def _culprits(case: Case) -> tuple[Culprit, ...]:
-    return (signs.culprit(case.patient, "is stopped and has to be continued"),)
+    what = (
+        "is stopped and has to be continued" if freezer_of(case.patient) is None else "is frozen and has to be thawed"
+    )
+    return (signs.culprit(case.patient, what),)
+
+
+def _headline(case: Case) -> str:
+    what = "stopped" if freezer_of(case.patient) is None else "frozen"
+    return f"{signs.name_of(case.patient.process)} is {what}; the others wait for it."
+
+
+_CONTINUE = "Continue it with kill -CONT PID, after finding out who stopped it (Ctrl-Z, a debugger)"
+_THAW = "its control group has to be thawed, which no signal does"
+
+
+def _action(case: Case) -> str:
+    freezer = freezer_of(case.patient)
+    if freezer is None:
+        return f"{_CONTINUE}."
+    return f"Thaw it, after finding out who froze it: {freezer.detail}; kill -CONT does not thaw."
 
 
 HYPOTHESIS = Hypothesis(
@@ -75,8 +84,9 @@ HYPOTHESIS = Hypothesis(
     supporting=(_is_stopped,),
     confirm_at=1,
     excluding=(signs.nobody_died,),
-    headline=lambda case: f"{signs.name_of(case.patient.process)} is stopped; the others wait for it.",
+    headline=_headline,
     culprits=_culprits,
-    action="Continue it with kill -CONT PID, after finding out who stopped it (Ctrl-Z, a debugger, a freezer).",
+    action=f"{_CONTINUE}; where it is frozen, {_THAW}.",
+    action_in=_action,
     playbook="stopped",
 )

@@ -10,7 +10,7 @@ from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Missing, Reading
 
 Through: TypeAlias = Literal[
-    "pipe", "socket", "tcp", "child", "file-lock", "eventfd", "zmq", "poll", "tracer", "signal", "freezer"
+    "pipe", "socket", "tcp", "child", "file-lock", "eventfd", "zmq", "poll", "tracer", "signal", "freezer", "lease"
 ]
 
 

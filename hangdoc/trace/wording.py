@@ -27,7 +27,9 @@ _OF_BUFFERS = _words(
     """
 )
 
-_WORDS_OF_LINKS = _words("eventfd fifo flock inode locks nobody ofdlck peers posix unix zmq")
+_WORDS_OF_LINKS = _words(
+    "cgroup.freeze echo eventfd fifo flock inode lease locks nobody ofdlck peers posix thawed unix zmq"
+)
 """What the links probe says of a wait."""
 
 _WORDS_OF_COLLECTIVES = _words("addresses peer")

@@ -18,6 +18,14 @@ FROZEN_V1 = b"FROZEN"
 FROZEN_V2 = b"frozen 1"
 """A line of cgroup.events, which says so of the group's ancestors, too (kernel/cgroup/freezer.c)."""
 
+SWITCH_V1, SWITCH_V2 = "freezer.state", "cgroup.freeze"
+SWITCHES = (
+    ("cgroup.events", FROZEN_V2, SWITCH_V2, SWITCH_V2, b"1"),
+    ("freezer.state", FROZEN_V1, SWITCH_V1, "freezer.self_freezing", b"1"),
+)
+"""Of each version: where it stands that a group is frozen, and how; the file that thaws it; and where it stands that
+this group was frozen itself, not one above it, and how."""
+
 DEFAULT_HIERARCHY = b""
 """The name of version 2's only hierarchy in /proc/PID/cgroup."""
 
@@ -37,11 +45,11 @@ def causes(proc: Path, holders: Holders, pid: int) -> Iterator[Link]:
             ends=Known(() if end is None else (end,)),
         )
     if frozen := frozen_by(proc, pid):
-        yield Link(tid=pid, through="freezer", detail=f"its cgroup {frozen} is frozen", ends=Known(()))
+        yield Link(tid=pid, through="freezer", detail=frozen, ends=Known(()))
 
 
 def frozen_by(proc: Path, pid: int) -> str:
-    """Return the control group that is frozen and holds the process, "" when it is not frozen."""
+    """Say which control group of the process is frozen and how to thaw it, "" when none is."""
     try:
         groups = read(f"{proc}/{pid}/cgroup")
         mounts = _mounts(read_table(f"{proc}/self/mountinfo"))
@@ -50,8 +58,11 @@ def frozen_by(proc: Path, pid: int) -> str:
     for line in groups.splitlines():
         _, controllers, group = line.split(b":", 2)
         for hierarchy in (DEFAULT_HIERARCHY, b"freezer"):
-            if hierarchy in controllers.split(b",") and hierarchy in mounts and _is_frozen(*mounts[hierarchy], group):
-                return text(group)
+            if hierarchy not in controllers.split(b",") or hierarchy not in mounts:
+                continue
+            if (switch := _switch(*mounts[hierarchy], group)) is not None:
+                word = "0" if switch.name == SWITCH_V2 else "THAWED"
+                return f"its cgroup {text(group)} is frozen, until: echo {word} > {switch}"
     return ""
 
 
@@ -70,13 +81,24 @@ def _mounts(mountinfo: bytes) -> dict[bytes, tuple[bytes, bytes]]:
     return found
 
 
-def _is_frozen(mount: bytes, root: bytes, group: bytes) -> bool:
+def _switch(mount: bytes, root: bytes, group: bytes) -> Path | None:
+    """Return the file that thaws a frozen group: its own, or that of the nearest group above which was frozen itself.
+
+    None where the group is not frozen. Where no group that can be seen was, one above them was: the topmost is named.
+    """
     below = group[len(root) :] if root != b"/" and group.startswith(root) else group
-    directory = f"{text(mount)}/{text(below.strip(b'/'))}"
-    for name, word in (("cgroup.events", FROZEN_V2), ("freezer.state", FROZEN_V1)):
-        try:
-            if word in read(f"{directory}/{name}").splitlines():
-                return True
-        except OSError:
+    top = Path(text(mount))
+    directory = top / text(below.strip(b"/"))
+    for events, frozen, switch, own, on in SWITCHES:
+        if not _says(directory / events, frozen):
             continue
-    return False
+        groups = [one for one in (directory, *directory.parents) if one.is_relative_to(top) and (one / switch).exists()]
+        return next((one / switch for one in groups if _says(one / own, on)), (groups or [directory])[-1] / switch)
+    return None
+
+
+def _says(path: Path, line: bytes) -> bool:
+    try:
+        return line in read(str(path)).splitlines()
+    except OSError:
+        return False

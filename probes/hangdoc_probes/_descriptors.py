@@ -20,7 +20,7 @@ PIDFD_GETFD = 438
 """System call number, the same on every architecture."""
 NOT_A_FILE = Missing(NAME, "unsupported", "only a regular file has one")
 NOT_A_PIPE = Missing(NAME, "unsupported", "not a pipe")
-NOT_ASKED = Missing(NAME, "not-taken", "asked for descriptors 1 and 2 only")
+NOT_ASKED = Missing(NAME, "not-taken", "asked only for descriptors 1 and 2, and those that a thread writes to")
 
 _libc = ctypes.CDLL(None, use_errno=True)
 

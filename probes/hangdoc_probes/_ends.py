@@ -6,12 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hangdoc.model.link import LinkEnd, Through
-from hangdoc.model.reading import Known, Reading
+from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.procfs.sockdiag import UnixSocket
 from hangdoc.procfs.tcp import TcpSocket
 from hangdoc.procfs.waitset import parse_labelled
 from hangdoc_probes._holders import Held, Holders
-from hangdoc_probes._neighbours import Neighbours
+from hangdoc_probes._neighbours import NAME, Neighbours
+
+UNSEARCHED = Missing(NAME, "failed", "there are more open files than are looked at")
+"""Who else holds an end, where not all could be asked."""
 
 OTHER_WAY = {"data": "room", "room": "data"}
 
@@ -117,6 +120,8 @@ def _eventfd(holders: Holders, pid: int, fd: int) -> Far:
     own = next((one for one in shared if one.pid == pid), Held(pid, fd, reads=True, writes=True))
     others = [one for one in shared if one.pid != pid]
     ends = [end for one in _first_of_each(others) if (end := holders.end(one.pid, one.fd)) is not None]
+    if not ends and not holders.complete:
+        return Far("eventfd", UNSEARCHED, f"eventfd on descriptor {fd}", weak=True)
     mine = holders.end(pid, own.fd, inherited=bool(ends))
     alone = "" if ends else ": only the process itself holds it"
     return Far("eventfd", Known((*ends, *([mine] if mine else []))), f"eventfd on descriptor {fd}{alone}", weak=True)

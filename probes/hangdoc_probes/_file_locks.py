@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec import structs
@@ -21,28 +22,74 @@ def lock_table(proc: Path) -> tuple[FileLock, ...]:
     return parse_locks(read_table(f"{proc}/locks"))
 
 
-def holders_of(
-    locks: Sequence[FileLock], holders: Holders, pid: int, fd: int, call: str
-) -> tuple[tuple[LinkEnd, ...], str]:
-    """Return who holds the lock that a process waits for in flock or fcntl, and what can be said about it.
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Who holds the locks that a wait is for: all have to let go. sure: each of them has one holder who is known."""
 
-    The kernel names the process that took a lock. A lock of an open file (flock, OFD) lives on in every copy of its
-    descriptor, so all that have one are listed, the others as inherited.
-    """
-    kinds = KINDS[call]
-    waiting = _waiting_line(locks, holders, pid, fd, kinds)
+    ends: tuple[LinkEnd, ...]
+    told: str
+    sure: bool = False
+
+
+def holders_of(locks: Sequence[FileLock], holders: Holders, pid: int, fd: int, call: str) -> Taken:
+    """Return who holds what a process waits for in flock or fcntl: several where readers share the lock."""
+    waiting = _waiting_line(locks, holders, pid, fd, KINDS[call])
     if waiting is None:
-        return (), f"{call} of descriptor {fd}: the kernel's table has no such wait"
-    held = [lock for lock in locks if lock.number == waiting.number and not lock.waits]
+        return Taken((), f"{call} of descriptor {fd}: the kernel's table has no such wait")
+    held = [lock for lock in locks if lock.stands_against(waiting) and (lock.kind, lock.pid) != ("POSIX", pid)]
+    copies = _copies(holders, pid, fd, held)
+    by_lock = [_ends_of(holders, lock, copies[lock]) for lock in held]
+    ends: dict[int, LinkEnd] = {}
+    for end in sorted((end for own in by_lock for end in own), key=lambda end: end.inherited):
+        ends.setdefault(end.process.pid, structs.replace(end, tree_ticks=holders.tree_ticks(end.process.pid)))
+    told = f"{waiting.kind.lower()} {waiting.access.lower()} lock on inode {waiting.inode}, descriptor {fd}"
+    told += "".join(_taker(holders, lock, own) for lock, own in zip(held, by_lock, strict=True))
+    sure = bool(held) and all(sum(not end.inherited for end in own) == 1 for own in by_lock)
+    return Taken(tuple(ends.values()), told, sure)
+
+
+def lease_of(locks: Sequence[FileLock], holders: Holders, pid: int, patience_s: int) -> Taken | None:
+    """Return who has the lease that a process waits for in open(2); None when it waits for none.
+
+    patience_s: after which the kernel takes the lease away from who does not give it back (fs/locks.c, __break_lease);
+    0: never, so that only the holder can end the wait.
+    """
+    waiting = next((lock for lock in locks if lock.waits and (lock.kind, lock.pid) == ("LEASE", pid)), None)
+    if waiting is None:
+        return None
+    held = [lock for lock in locks if (lock.number, lock.kind, lock.waits) == (waiting.number, "LEASE", False)]
     ends = [end for lock in held if lock.pid and (end := holders.end(lock.pid)) is not None]
-    if not ends or held[0].kind != "POSIX":
-        known = {end.process.pid for end in ends}
-        ends += [end for end in _copies(holders, pid, fd, held, inherited=bool(ends)) if end.process.pid not in known]
-    kind = f"{waiting.kind.lower()} {waiting.access.lower()} lock"
-    gone = [lock.pid for lock in held if lock.pid and holders.end(lock.pid) is None]
-    told = f"; pid {gone[0]}, which took it, has ended" if gone else ""
-    ends = [structs.replace(end, tree_ticks=holders.tree_ticks(end.process.pid)) for end in ends]
-    return tuple(ends), f"{kind} on inode {waiting.inode}, descriptor {fd}{told}"
+    told = f"lease on inode {held[0].inode if held else 0}"
+    told += f", which the kernel takes away after {patience_s} s" if patience_s else ", until it is given back"
+    return Taken(tuple(ends), told, sure=not patience_s and len(ends) == 1)
+
+
+def _ends_of(holders: Holders, lock: FileLock, copies: Mapping[int, int]) -> list[LinkEnd]:
+    """Return who has to let go of one lock, those that inherited it last; copies: a descriptor of it by process.
+
+    The kernel goes on naming the process that took a lock. A record lock (POSIX) is that process's; one of an open file
+    (flock, OFD) is held by whoever has a copy of the descriptor, which the taker may have closed long ago.
+    """
+    if lock.kind == "POSIX" or (not copies and lock.pid and not _is_seen(holders, lock.pid)):
+        end = holders.end(lock.pid) if lock.pid else None
+        return [] if end is None else [end]
+    found = [holders.end(one, fd, inherited=lock.pid in copies and one != lock.pid) for one, fd in copies.items()]
+    return sorted((end for end in found if end is not None), key=lambda end: end.inherited)
+
+
+def _is_seen(holders: Holders, pid: int) -> bool:
+    try:
+        holders.files(pid)
+    except OSError:
+        return False
+    return True
+
+
+def _taker(holders: Holders, lock: FileLock, ends: Sequence[LinkEnd]) -> str:
+    """Say what became of the process that the kernel names, where it does not hold the lock any more."""
+    if not lock.pid or any(end.process.pid == lock.pid for end in ends):
+        return ""
+    return f"; pid {lock.pid}, which took it, has {'closed it' if holders.end(lock.pid) else 'ended'}"
 
 
 def _waiting_line(
@@ -63,20 +110,27 @@ def _waiting_line(
     return own[0] if own else None
 
 
-def _copies(holders: Holders, pid: int, fd: int, held: Sequence[FileLock], *, inherited: bool) -> list[LinkEnd]:
-    """Find the processes whose descriptor of the file holds the lock: fdinfo of such a descriptor says so."""
+def _copies(holders: Holders, pid: int, fd: int, held: Sequence[FileLock]) -> Mapping[FileLock, Mapping[int, int]]:
+    """Find the processes whose descriptor of the file holds a lock: fdinfo of such a descriptor says so."""
+    found: dict[FileLock, dict[int, int]] = {lock: {} for lock in held}
+    if all(lock.kind == "POSIX" for lock in held):
+        return found
     try:
         target = holders.files(pid)[fd]
     except (KeyError, OSError):
-        return []
-    found: dict[int, LinkEnd] = {}
+        return found
     for one in holders.of(target):
+        if (one.pid, one.fd) == (pid, fd):
+            continue
         try:
-            own = parse_lock_line(holders.info(one.pid, one.fd))
+            own = {_identity(lock) for lock in parse_lock_line(holders.info(one.pid, one.fd))}
         except OSError:
             continue
-        if any((lock.kind, lock.file) == (other.kind, other.file) for lock in own for other in held):
-            end = holders.end(one.pid, one.fd, inherited=inherited)
-            if end is not None and one.pid != pid:
-                found.setdefault(one.pid, end)
-    return list(found.values())
+        for lock in held:
+            if _identity(lock) in own:
+                found[lock].setdefault(one.pid, one.fd)
+    return found
+
+
+def _identity(lock: FileLock) -> tuple[str, str, str, int, int, int]:
+    return lock.kind, lock.file, lock.access, lock.pid, lock.first, lock.last

@@ -13,10 +13,20 @@ from hangdoc.model.reading import Known, Missing
 from hangdoc.model.thread import SystemCall
 from hangdoc.procfs.locks import FileLock
 from hangdoc.procfs.status import parse_status
-from hangdoc.procfs.syscalls import F_OFD_SETLKW, F_SETLKW, P_ALL, P_PGID, P_PIDFD, as_int, awaits, ends_by_itself
+from hangdoc.procfs.syscalls import (
+    F_OFD_SETLKW,
+    F_SETLKW,
+    P_ALL,
+    P_PGID,
+    P_PIDFD,
+    as_int,
+    awaits,
+    call_of,
+    ends_by_itself,
+)
 from hangdoc.procfs.waitset import Watched
 from hangdoc_probes._ends import Far, far_end
-from hangdoc_probes._file_locks import holders_of, lock_table
+from hangdoc_probes._file_locks import holders_of, lease_of, lock_table
 from hangdoc_probes._holders import Holders
 from hangdoc_probes._neighbours import NAME, Neighbours
 from hangdoc_probes._reading import missing, numbered, read, read_table
@@ -53,9 +63,18 @@ def links_of(around: Surroundings, pid: int, tid: int, call: SystemCall, io_thre
             yield from _of_children(around, pid, tid, call, kind)
         case "flock" | "fcntl":
             if kind == "flock" or as_int(call.args[1]) in {F_SETLKW, F_OFD_SETLKW}:
-                ends, told = holders_of(around.locks, around.holders, pid, as_int(call.args[0]), kind)
-                unsure = sum(not end.inherited for end in ends) != 1
-                yield Link(tid=tid, through="file-lock", detail=told, ends=Known(ends), weak=unsure)
+                taken = holders_of(around.locks, around.holders, pid, as_int(call.args[0]), kind)
+                ends = Known(taken.ends)
+                yield Link(tid=tid, through="file-lock", detail=taken.told, ends=ends, weak=not taken.sure)
+        case None if call_of(call.number, around.machine) == "open":
+            yield from _of_lease(around, pid, tid)
+
+
+def _of_lease(around: Surroundings, pid: int, tid: int) -> Iterator[Link]:
+    patience_s = int(read(f"{around.proc}/sys/fs/lease-break-time"))
+    taken = lease_of(around.locks, around.holders, pid, patience_s)
+    if taken is not None:
+        yield Link(tid=tid, through="lease", detail=taken.told, ends=Known(taken.ends), weak=not taken.sure)
 
 
 def _of_descriptor(around: Surroundings, pid: int, tid: int, fd: int, wants: str) -> Iterator[Link]:

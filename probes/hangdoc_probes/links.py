@@ -172,5 +172,6 @@ PROBE = Probe(
         "/proc/PID/net/tcp6",
         "/proc/PID/cgroup",
         "/proc/locks",
+        "/proc/sys/fs/lease-break-time",
     ),
 )

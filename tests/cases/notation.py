@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from hangdoc.launch.recognise import engine_named, recognise
 from hangdoc.logs.lines import events
 from hangdoc.model.buffer import Buffers, HiddenText
+from hangdoc.model.ending import Ended
 from hangdoc.model.fd import OpenFiles
 from hangdoc.model.gpu import Gpu, GpuProcess, Gpus
 from hangdoc.model.link import Link, LinkEnd, Links, SocketFlow
@@ -50,7 +51,7 @@ THREAD_KEYS = frozenset(
 PROCESS_KEYS = THREAD_KEYS | {
     "pid", "parent", "title", "role", "rank", "from", "until", "threads", "reads", "calls", "disk", "faults",
     "major_faults", "memory", "children_cpu", "tcp", "files", "nvidia", "waits_for", "locks", "python_locks",
-    "gil_holder", "hidden", "lock_files", "unread",
+    "gil_holder", "hidden", "lock_files", "ended", "unread",
 }  # fmt: skip
 WAIT_KEYS = frozenset({"through", "to", "detail", "weak", "tid", "ticks", "inherited"})
 LOCK_FILE_KEYS = frozenset({"tid", "path", "kind", "holders", "ticks", "elsewhere", "quiet"})
@@ -111,6 +112,8 @@ class Scene:
                 continue
             _only(one, PROCESS_KEYS, "process")
             for probe, take in PROBES.items():
+                if probe == "exits" and "ended" not in one:
+                    continue  # of the living it says nothing
                 refused = probe in one.get("unread", ())
                 key = ProcessKey(one["pid"], 1)
                 found[probe, key] = Missing(probe, DENIED) if refused else take(self, one, number)
@@ -183,6 +186,10 @@ class Scene:
         used = None if ticks is None else round(total(ticks, number))
         return LinkEnd(ProcessKey(pid, 1), pid in members, None, inherited, commands.get(pid, "python"), used)
 
+    def exits(self, one: Mapping[str, Any], _number: int) -> Payload:
+        how, _, number = one["ended"].partition(" ")
+        return Ended({"signal": int(number), "code": int(number) << 8}[how])
+
     def lock_files(self, one: Mapping[str, Any], number: int) -> Payload:
         return LockFiles(tuple(self._lock_file(file, one["pid"], number) for file in one.get("lock_files", ())))
 
@@ -215,7 +222,7 @@ class Scene:
             FutexWait(
                 lock["tid"],
                 lock.get("address", 0x7F00),
-                "",
+                lock.get("shared", ""),
                 lock.get("kind", "mutex"),
                 Known(lock.get("owner")),
                 lock.get("owner_alive", True),
@@ -271,6 +278,7 @@ PROBES: dict[str, Take] = {
     "locks": Scene.locks,
     "buffers": Scene.buffers,
     "lock-files": Scene.lock_files,
+    "exits": Scene.exits,
 }
 HOST_PROBES: dict[str, Callable[[Scene, int], Payload | Missing]] = {
     "gpu": Scene.gpu,

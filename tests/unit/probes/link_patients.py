@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hangdoc.model.link import Link, Links
+from hangdoc.model.process import Process
+from hangdoc.model.reading import Known
+from hangdoc_probes import links
+from tests.unit.probes.targets import OBEDIENT, Target, known, take
+
 TWO = """
 import fcntl, multiprocessing, select, signal, socket, time, threading
 def rest():
@@ -196,3 +209,38 @@ say(f"ready {pid}")
 for _ in sys.stdin:
     client.sendall(b"x"); client.recv(50_000, socket.MSG_WAITALL); say("received")
 """
+
+
+@contextmanager
+def patient(code: str, *arguments: str) -> Iterator[tuple[Target, int]]:
+    """Run a program that says "ready PID" before it waits; yield it, asleep, and the other process."""
+    argv = [sys.executable, "-c", OBEDIENT + TWO + code, *arguments]
+    child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        target = Target(child)
+        word, _, pid = target.hear().partition(" ")
+        assert word == "ready"
+        yield target, int(pid)
+    finally:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.communicate()
+
+
+def links_of(process: Process, *through: str) -> tuple[Link, ...]:
+    """Look until the process waits in what the test is about."""
+    while True:
+        (sample,) = take(links.PROBE, process)
+        found = known(sample, Links)
+        assert found.unread is None
+        if any(link.through in through for link in found.links):
+            return tuple(link for link in found.links if link.through in through)
+
+
+def ends_of(link: Link) -> list[int]:
+    assert isinstance(link.ends, Known)
+    return [end.process.pid for end in link.ends.value]
+
+
+def own_ends_of(link: Link) -> list[int]:
+    assert isinstance(link.ends, Known)
+    return [end.process.pid for end in link.ends.value if not end.inherited]

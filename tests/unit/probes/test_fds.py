@@ -13,7 +13,7 @@ import pytest
 
 from hangdoc.model.fd import OpenFile, OpenFiles, PipeFill
 from hangdoc.model.reading import Known, Missing
-from hangdoc_probes import fds
+from hangdoc_probes import _descriptors, fds
 from tests.unit.probes.targets import Target, context, known, missing, process_of, round_of, running, take
 
 FILES = """
@@ -98,6 +98,26 @@ def test_a_full_pipe_is_told() -> None:
         child.wait()
         os.close(readable)
         os.close(writable)
+
+
+def test_the_pipe_that_a_thread_writes_to_is_told_too() -> None:
+    """Of other pipes than the outputs, those are asked how full they are to which a thread waits to write."""
+    code = "import os\nread, write = os.pipe()\nother = os.pipe()\nprint(write, other[1], flush=True)\n"
+    child = subprocess.Popen(
+        [sys.executable, "-c", f"{code}while True: os.write(write, bytes(4096))"], stdout=subprocess.PIPE
+    )
+    try:
+        target = Target(child)
+        written, other = map(int, target.hear().split())
+        while not isinstance((found := files(target))[written].pipe, Known):
+            continue  # it is on its way into the write
+        fill = found[written].pipe
+        assert isinstance(fill, Known)
+        assert fill.value.is_full
+        assert found[other].pipe == Missing("fds", "not-taken", _descriptors.NOT_ASKED.detail)
+    finally:
+        child.kill()
+        child.communicate()
 
 
 def test_null_tty_socket_and_eventfd_have_their_kinds() -> None:

@@ -8,21 +8,28 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from hangdoc.model.link import Link, Links
-from hangdoc.model.process import Process
+from hangdoc.model.link import Links
 from hangdoc.model.reading import Known, Missing
 from hangdoc.procfs.stat import parse_stat
 from hangdoc_probes import _holders, links
 from hangdoc_probes._network import tcp_table
-from tests.unit.probes.link_patients import IDLE, RECEIVES, STRONG, TRACER, TWO, WEAK
+from tests.unit.probes.link_patients import (
+    IDLE,
+    RECEIVES,
+    STRONG,
+    TRACER,
+    WEAK,
+    ends_of,
+    links_of,
+    own_ends_of,
+    patient,
+)
 from tests.unit.probes.targets import (
-    OBEDIENT,
-    Target,
     as_somebody_else,
     become_nobody,
     context,
@@ -33,43 +40,8 @@ from tests.unit.probes.targets import (
 )
 
 
-@contextmanager
-def patient(code: str, *arguments: str) -> Iterator[tuple[Target, int]]:
-    """Run a program that says "ready PID" before it waits; yield it, asleep, and the other process."""
-    argv = [sys.executable, "-c", OBEDIENT + TWO + code, *arguments]
-    child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
-    try:
-        target = Target(child)
-        word, _, pid = target.hear().partition(" ")
-        assert word == "ready"
-        yield target, int(pid)
-    finally:
-        os.killpg(child.pid, signal.SIGKILL)
-        child.communicate()
-
-
 def state_of(pid: int) -> str:
     return parse_stat(Path(f"/proc/{pid}/stat").read_bytes()).state
-
-
-def links_of(process: Process, *through: str) -> tuple[Link, ...]:
-    """Look until the process waits in what the test is about."""
-    while True:
-        (sample,) = take(links.PROBE, process)
-        found = known(sample, Links)
-        assert found.unread is None
-        if any(link.through in through for link in found.links):
-            return tuple(link for link in found.links if link.through in through)
-
-
-def ends_of(link: Link) -> list[int]:
-    assert isinstance(link.ends, Known)
-    return [end.process.pid for end in link.ends.value]
-
-
-def own_ends_of(link: Link) -> list[int]:
-    assert isinstance(link.ends, Known)
-    return [end.process.pid for end in link.ends.value if not end.inherited]
 
 
 MANY_LOOKS = 200
@@ -124,21 +96,6 @@ def test_a_holder_outside_the_launch_is_named() -> None:
         (end,) = link.ends.value
         assert (end.process, end.member) == (process_of(other).key, False)
         assert end.command == parse_stat(Path(f"/proc/{other}/stat").read_bytes()).name
-
-
-def test_a_lock_whose_taker_has_ended_is_held_by_its_child(tmp_path: Path) -> None:
-    """The kernel goes on naming the process that took a flock; the child that has a copy of the descriptor holds it."""
-    code = """
-heard, word = os.pipe()
-def act():
-    mine = open(sys.argv[1] + "/lock", "w"); fcntl.flock(mine, fcntl.LOCK_EX)
-    pid = other(rest); os.write(word, str(pid).encode()); os._exit(0)
-taker = other(act); pid = int(os.read(heard, 9)); os.waitpid(taker, 0); lock = open(sys.argv[1] + "/lock", "w")
-ready(pid); fcntl.flock(lock, fcntl.LOCK_EX)"""
-    with patient(code, str(tmp_path)) as (target, other):
-        (link,) = links_of(target.process, "file-lock")
-        assert ends_of(link) == [other]
-        assert "has ended" in link.detail
 
 
 def test_a_stop_is_a_cause_of_its_own() -> None:
@@ -332,10 +289,29 @@ def test_a_freezer_is_a_cause_of_its_own(freezer: Path) -> None:
         try:
             switch.write_text("FROZEN" if version_1 else "1")
             (link,) = links_of(target.process, "freezer")
-            assert freezer.name in link.detail
+            assert link.detail.endswith(f"echo {'THAWED' if version_1 else '0'} > {switch}")
         finally:
             switch.write_text("THAWED" if version_1 else "0")
             (freezer.parent / "cgroup.procs").write_text(str(target.pid))
+
+
+def test_a_group_that_one_above_it_froze_is_thawed_there(freezer: Path) -> None:
+    """A group whose parent was frozen is frozen, too, and only the parent's file thaws it."""
+    version_1 = (freezer / "freezer.state").exists()
+    switch, below = freezer / ("freezer.state" if version_1 else "cgroup.freeze"), freezer / "below"
+    below.mkdir()
+    try:
+        with patient(STRONG["pipe"]) as (target, _):
+            (below / "cgroup.procs").write_text(str(target.pid))
+            try:
+                switch.write_text("FROZEN" if version_1 else "1")
+                (link,) = links_of(target.process, "freezer")
+                assert link.detail.endswith(f" > {switch}")
+            finally:
+                switch.write_text("THAWED" if version_1 else "0")
+                (freezer.parent / "cgroup.procs").write_text(str(target.pid))
+    finally:
+        below.rmdir()
 
 
 def test_a_table_is_read_to_its_end() -> None:
