@@ -10,6 +10,7 @@ from hangdoc.features.features import Features, Member
 from hangdoc.features.frames import bare_name, is_file
 from hangdoc.features.ranks import COLLECTIVES, Comparison, StackClass, comparison_of, motion_of
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses._plumbing import is_plumbing
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Missing
@@ -161,7 +162,7 @@ def names(features: Features, keys: Iterable[ProcessKey]) -> str:
 def place_of_class(one: StackClass) -> str:
     """Return where a class stands, for a sentence: the outermost collective and who asked for it, or the leaf."""
     stack = outside_the_collective(one.stack)
-    shown = [frame for frame in stack if not signs.is_plumbing(frame)][:2] or list(stack[:1])
+    shown = [frame for frame in stack if not is_plumbing(frame)][:2] or list(stack[:1])
     return " called by ".join(signs.place_of(frame) for frame in shown) or "no common frame"
 
 

@@ -8,6 +8,7 @@ from hangdoc.features.dumps import ThreadHistory
 from hangdoc.features.features import Features, Member
 from hangdoc.features.launch_waits import joins_a_thread, rank_that_waits_for
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses._plumbing import is_plumbing
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.procfs.syscalls import Call
 
@@ -112,7 +113,7 @@ def _deadlocked_for_sure(case: Case) -> Outcome:
         )
     if isinstance(main, Missing):
         return Unread.of(main, f"stack of {name}")
-    if main.value.leaf is None or signs.is_plumbing(main.value.leaf):
+    if main.value.leaf is None or is_plumbing(main.value.leaf):
         return Unread(f"{name} may have nothing to do: {signs.where(main.value)}")
     return Present(f"every thread of {name} waits without a timeout, its main thread for a lock: none can release it")
 

@@ -6,6 +6,7 @@ from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.features import Member
 from hangdoc.hypotheses import _log_signs as logs
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses._plumbing import is_plumbing
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.log import LogEvent
 from hangdoc.model.reading import Known, Missing
@@ -102,7 +103,7 @@ def _odd_one(movers: tuple[Member, ...]) -> Member | None:
 def _function(member: Member) -> str:
     if isinstance(member.main, Missing) or not member.main.value.last.stack:
         return ""
-    frame = next((f for f in member.main.value.last.stack if not signs.is_plumbing(f)), member.main.value.last.stack[0])
+    frame = next((f for f in member.main.value.last.stack if not is_plumbing(f)), member.main.value.last.stack[0])
     return f"{frame.function} {frame.file}"
 
 
