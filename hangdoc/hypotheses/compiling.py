@@ -5,6 +5,7 @@ from __future__ import annotations
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import SPIN_DEMAND_RATIO, activity
 from hangdoc.features.features import Member
+from hangdoc.features.launch_waits import deadlocks, unread_locks
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.model.process import Process
 from hangdoc.model.reading import Known, Missing
@@ -68,6 +69,16 @@ def _is_below(process: Process, case: Case) -> bool:
     return above == case.patient.key.pid
 
 
+def _others_deadlock(case: Case) -> Outcome:
+    """Contrary: threads wait for each other in a circle meanwhile, which no compiler that ends will free."""
+    if deadlocks(case.features):
+        return Present("threads of the launch wait for each other in a circle meanwhile")
+    for member in case.features.movers:
+        if (unread := unread_locks(member)) is not None:
+            return Unread.of(unread, f"which locks {signs.name_of(member.process)} waits for")
+    return Absent("no threads wait for each other in a circle")
+
+
 def _demand(member: Member) -> float | None:
     if isinstance(member.motion, Missing) or isinstance(member.motion.value.demand_ratio, Missing):
         return None
@@ -82,6 +93,7 @@ HYPOTHESIS = Hypothesis(
     essential=(_asks_for_a_compile, compilers_run),
     supporting=(compilers_run,),
     confirm_at=1,
+    contrary=(_others_deadlock,),
     excluding=(signs.nobody_died,),
     headline=lambda case: f"{signs.name_of(case.patient.process)} waits for kernels to be compiled, and compilers run.",
     culprits=lambda case: (signs.culprit(case.patient, "is compiling"),),
