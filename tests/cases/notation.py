@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from hangdoc.launch.recognise import engine_named, recognise
 from hangdoc.logs.lines import events
 from hangdoc.model.buffer import Buffers, HiddenText
+from hangdoc.model.ending import Ended
 from hangdoc.model.fd import OpenFiles
 from hangdoc.model.gpu import Gpu, GpuProcess, Gpus
 from hangdoc.model.link import Link, LinkEnd, Links, SocketFlow
@@ -50,10 +51,11 @@ THREAD_KEYS = frozenset(
 PROCESS_KEYS = THREAD_KEYS | {
     "pid", "parent", "title", "role", "rank", "from", "until", "threads", "reads", "calls", "disk", "faults",
     "major_faults", "memory", "children_cpu", "tcp", "files", "nvidia", "waits_for", "locks", "python_locks",
-    "gil_holder", "hidden", "lock_files", "unread",
+    "gil_holder", "hidden", "lock_files", "ended", "unread",
 }  # fmt: skip
 WAIT_KEYS = frozenset({"through", "to", "detail", "weak", "tid", "ticks", "inherited"})
 LOCK_FILE_KEYS = frozenset({"tid", "path", "kind", "holders", "ticks", "elsewhere", "quiet"})
+ENDED_KEYS = frozenset({"code", "signal"})
 AROUND_KEYS = frozenset({"shared_memory", "listeners", "listening", "proxied", "orphans"})
 ROOM = [64 << 30, 63 << 30]
 """Total and free bytes of /dev/shm where a case does not say."""
@@ -107,9 +109,11 @@ class Scene:
         pids = {process.key.pid for process in roster}
         found: dict[tuple[str, ProcessKey | None], Payload | Missing] = {}
         for one in self.told["process"]:
+            _only(one, PROCESS_KEYS, "process")
+            if (reading := _ending(one, number)) is not None:
+                found["exits", ProcessKey(one["pid"], 1)] = reading
             if one["pid"] not in pids:
                 continue
-            _only(one, PROCESS_KEYS, "process")
             for probe, take in PROBES.items():
                 refused = probe in one.get("unread", ())
                 key = ProcessKey(one["pid"], 1)
@@ -277,6 +281,16 @@ HOST_PROBES: dict[str, Callable[[Scene, int], Payload | Missing]] = {
     "log": Scene.log,
     "surroundings": Scene.surroundings,
 }
+
+
+def _ending(one: Mapping[str, Any], number: int) -> Ended | Missing | None:
+    """Return how a process ended, in the first round that it is not there any more; None in every other."""
+    how = one.get("ended")
+    if how is None or number != one.get("until"):
+        return None
+    _only(how, ENDED_KEYS, "way to end")
+    refused = "exits" in one.get("unread", ())
+    return Missing("exits", DENIED) if refused else Ended(how.get("code", 0) << 8 | how.get("signal", 0))
 
 
 def _process(one: Mapping[str, Any], first: int) -> Process:
