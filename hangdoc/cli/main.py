@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from hangdoc import __version__
 from hangdoc.cli import demo, diagnose, explain, kill_clean, probes, record, replay, watch
+from hangdoc.cli.escape import Commands, escaped
 from hangdoc.cli.failure import complain
 from hangdoc.errors import ExitCode
 
-
-class _EscapedError(Exception):
-    """Carries an exception past typer, which has exit codes of its own for Ctrl-C and a closed pipe."""
-
-
-class _Commands(TyperGroup):
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except (OSError, KeyboardInterrupt, EOFError) as error:
-            raise _EscapedError from error
-
-
 app = typer.Typer(
-    cls=_Commands,
+    cls=Commands,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -74,4 +61,4 @@ def run(arguments: list[str]) -> int:
     except KeyboardInterrupt as error:
         return complain(error)
     except Exception as error:  # noqa: BLE001 - a fault of hangdoc must not end with 1, which says that the target hangs
-        return complain(error.__cause__ or error if isinstance(error, _EscapedError) else error)
+        return complain(escaped(error))

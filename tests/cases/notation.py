@@ -55,6 +55,7 @@ PROCESS_KEYS = THREAD_KEYS | {
 }  # fmt: skip
 WAIT_KEYS = frozenset({"through", "to", "detail", "weak", "tid", "ticks", "inherited"})
 LOCK_FILE_KEYS = frozenset({"tid", "path", "kind", "holders", "ticks", "elsewhere", "quiet"})
+ENDED_KEYS = frozenset({"code", "signal"})
 AROUND_KEYS = frozenset({"shared_memory", "listeners", "listening", "proxied", "orphans"})
 ROOM = [64 << 30, 63 << 30]
 """Total and free bytes of /dev/shm where a case does not say."""
@@ -108,9 +109,11 @@ class Scene:
         pids = {process.key.pid for process in roster}
         found: dict[tuple[str, ProcessKey | None], Payload | Missing] = {}
         for one in self.told["process"]:
+            _only(one, PROCESS_KEYS, "process")
+            if (reading := _ending(one, number)) is not None:
+                found["exits", ProcessKey(one["pid"], 1)] = reading
             if one["pid"] not in pids:
                 continue
-            _only(one, PROCESS_KEYS, "process")
             for probe, take in PROBES.items():
                 if probe == "exits" and "ended" not in one:
                     continue  # of the living it says nothing
@@ -285,6 +288,16 @@ HOST_PROBES: dict[str, Callable[[Scene, int], Payload | Missing]] = {
     "log": Scene.log,
     "surroundings": Scene.surroundings,
 }
+
+
+def _ending(one: Mapping[str, Any], number: int) -> Ended | Missing | None:
+    """Return how a process ended, in the first round that it is not there any more; None in every other."""
+    how = one.get("ended")
+    if how is None or number != one.get("until"):
+        return None
+    _only(how, ENDED_KEYS, "way to end")
+    refused = "exits" in one.get("unread", ())
+    return Missing("exits", DENIED) if refused else Ended(how.get("code", 0) << 8 | how.get("signal", 0))
 
 
 def _process(one: Mapping[str, Any], first: int) -> Process:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import multiprocessing
-import os
 import socket
 import threading
 import time
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tests.patients.build import program
-from tests.patients.stage import TWO_RANKS, Stage, get_on, patient
+from tests.patients.stage import TWO_RANKS, Stage, become, get_on, patient
 
 PythonLock: TypeAlias = AbstractContextManager[bool]
 
@@ -104,12 +103,7 @@ def two_rlocks_crosswise(stage: Stage) -> None:
 def two_mutexes_crosswise(stage: Stage) -> None:
     """Rank 1 is a C program, two threads of which hold one mutex each and wait for the other's."""
     crosswise = program(stage, "rank.c", CROSSWISE)
-
-    def rank(stage: Stage) -> None:
-        os.set_inheritable(stage.ready, True)
-        os.execv(crosswise, [crosswise, str(os.getppid()), str(stage.ready)])
-
-    stage.two_ranks(rank)
+    stage.two_ranks(lambda stage: become(stage, crosswise))
 
 
 @patient("blocked", culprit="rank1", edges=TWO_RANKS)

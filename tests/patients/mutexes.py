@@ -8,7 +8,7 @@ import os
 import threading
 
 from tests.patients.build import library, program
-from tests.patients.stage import TWO_RANKS, Stage, patient
+from tests.patients.stage import TWO_RANKS, Stage, become, patient
 
 ROOM_BYTES = 128
 """More than any of glibc's locks needs (pthread_mutex_t 40, pthread_rwlock_t 56, pthread_cond_t 48, sem_t 32)."""
@@ -98,12 +98,7 @@ def readers_behind_a_dead_writer(stage: Stage) -> None:
 def two_cpp_mutexes_crosswise(stage: Stage) -> None:
     """Rank 1 is a C++ program, two threads of which hold one std::mutex each and wait for the other's."""
     crosswise = program(stage, "rank.cc", CROSSWISE)
-
-    def rank(stage: Stage) -> None:
-        os.set_inheritable(stage.ready, True)
-        os.execv(crosswise, [crosswise, str(os.getppid()), str(stage.ready)])
-
-    stage.two_ranks(rank)
+    stage.two_ranks(lambda stage: become(stage, crosswise))
 
 
 @patient(

@@ -15,7 +15,7 @@ import zlib
 from pathlib import Path
 
 from tests.patients.build import library, program
-from tests.patients.stage import Stage, patient
+from tests.patients.stage import TWO_RANKS, Stage, become, patient
 
 SPINNER = r"""
 #include <sched.h>
@@ -167,16 +167,11 @@ def sleeps_zero(stage: Stage) -> None:
     stage.two_ranks_in_memory(rank)
 
 
-@patient("busy-wait", "undetermined", culprit="rank1", needs="cc")
+@patient("busy-wait", "undetermined", culprit="rank1", needs="cc", edges=TWO_RANKS)
 def native_program_yields(stage: Stage) -> None:
     """Rank 1 is no Python at all: a C program that yields for ever."""
     spinner = program(stage, "rank.c", SPINNER)
-
-    def rank(stage: Stage) -> None:
-        os.set_inheritable(stage.ready, True)
-        os.execv(spinner, [spinner, str(os.getppid()), str(stage.ready)])
-
-    stage.two_ranks(rank)
+    stage.two_ranks(lambda stage: become(stage, spinner))
 
 
 @patient("slow-start", "undetermined", "healthy")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import os
@@ -147,7 +148,6 @@ class Stage:
     def waiting_rank(self, first: Callable[[], object] = lambda: None) -> socket.socket:
         """Start a rank 0 that waits on a socket for a word of rank 1; return rank 1's end. first: its first act."""
         ours, theirs = socket.socketpair()
-        theirs.set_inheritable(True)  # a rank 1 that becomes another program is still the one that could speak
 
         def wait_for_rank_one() -> None:
             theirs.close()
@@ -180,6 +180,19 @@ class Stage:
         self.fork(rank_one, self)
         word.close()
         self.wait()
+
+
+def keep_open() -> None:
+    """Let what is open here stay open in the program that follows: peers must not see an end."""
+    for path in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # the folder's own descriptor is gone by now
+            os.set_inheritable(int(path.name), True)
+
+
+def become(stage: Stage, program: str, *words: str) -> NoReturn:
+    """Go on as a program that is told its parent, the descriptor on which it says that it is ill, and other words."""
+    keep_open()
+    os.execv(program, [program, str(os.getppid()), str(stage.ready), *words])
 
 
 def get_on(each_time: Callable[[], object] = lambda: None) -> NoReturn:

@@ -11,8 +11,8 @@ import time
 import zlib
 from pathlib import Path
 
-from tests.patients.stage import SEVERAL_S, Stage, patient
-from tests.patients.unseen_props import become, build, keep_open, log_to
+from tests.patients.stage import SEVERAL_S, Stage, become, keep_open, patient
+from tests.patients.unseen_props import build, log_to
 
 SHARD_BYTES = 1 << 23
 

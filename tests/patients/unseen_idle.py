@@ -12,8 +12,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.patients.stage import Stage, patient
-from tests.patients.unseen_props import arrive_together, become, build, fork_together, keep_only
+from tests.patients.stage import Stage, become, patient
+from tests.patients.unseen_props import arrive_together, build, fork_together, keep_only
 
 IN_CREATE = 0x100
 """Number of inotify(7)."""

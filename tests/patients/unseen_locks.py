@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.patients.locks import take_twice
-from tests.patients.stage import Stage, get_on, patient
-from tests.patients.unseen_props import Act, arrive_together, become, become_script, build, fork_together, log_to
+from tests.patients.stage import Stage, become, get_on, patient
+from tests.patients.unseen_props import Act, arrive_together, become_script, build, fork_together, log_to
 
 FORK = multiprocessing.get_context("fork")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import sys
@@ -10,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NoReturn, TypeAlias
 
-from tests.patients.stage import Stage
+from tests.patients.stage import Stage, keep_open
 
 Act: TypeAlias = Callable[[Callable[[], None]], object]
 """What a part does; it is given a function that returns when all the others have called it too."""
@@ -47,19 +46,6 @@ def build(stage: Stage, text: str, compiler: str = "cc", name: str = "rank") -> 
     Path(source).write_text(PRELUDE + text)
     subprocess.run([compiler, "-O1", "-pthread", "-o", program, source], check=True)
     return program
-
-
-def keep_open() -> None:
-    """Let what is open here stay open in the program that follows: peers must not see an end."""
-    for path in Path("/proc/self/fd").iterdir():
-        with contextlib.suppress(OSError):  # the folder's own descriptor is gone by now
-            os.set_inheritable(int(path.name), True)
-
-
-def become(stage: Stage, program: str, *words: str) -> NoReturn:
-    """Go on as a program that was built here."""
-    keep_open()
-    os.execv(program, [program, str(os.getppid()), str(stage.ready), *words])
 
 
 def become_script(stage: Stage, text: str, *words: str) -> NoReturn:

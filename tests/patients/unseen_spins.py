@@ -8,8 +8,8 @@ import socket
 import threading
 from pathlib import Path
 
-from tests.patients.stage import Stage, patient
-from tests.patients.unseen_props import NOBODYS_ADDRESS, become, build
+from tests.patients.stage import Stage, become, patient
+from tests.patients.unseen_props import NOBODYS_ADDRESS, build
 
 FLAG = r"""
 int main(int count, char **words) {

@@ -68,7 +68,7 @@ def trace(
 
 def _roster(processes: Sequence[Process] | Sequence[Sequence[Process]], number: int) -> tuple[Process, ...]:
     found = processes[number] if processes and not isinstance(processes[0], Process) else processes
-    return tuple(one for one in found if isinstance(one, Process)) or (process(),)
+    return tuple(one for one in found if isinstance(one, Process)) if processes else (process(),)
 
 
 def _snapshot(number: int, roster: tuple[Process, ...], readings: Readings) -> Snapshot:
