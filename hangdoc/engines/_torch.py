@@ -99,7 +99,7 @@ COMPLAINTS = (
     ),
     complaint(
         "store-barrier",
-        r"store based barrier to initialize process group for rank: (?P<printer>\d+).*"
+        r"store based barrier to initialize process group for (?:[\d.]+ seconds ?)?rank: (?P<printer>\d+).*"
         r"world_size=(?P<world>\d+), (?:worker_count|num_workers_joined)=(?P<came>\d+)",
         "rank {printer} waits in the store's barrier: {came} came, {world} expected",
         "rendezvous",

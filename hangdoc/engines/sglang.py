@@ -63,6 +63,12 @@ LOG_LINES = (
     _line("rendezvous-begin", r"^Init parallel begin", "Init parallel begin", "rendezvous", since="0.5.21"),
     _line("nccl-version", r"is using nccl==(?P<version>[\d.]+)", "is using NCCL", "rendezvous"),
     _line("connecting", r"^Connecting to tcp://", "Connecting to a peer over zmq", "rendezvous"),
+    _line(
+        "group-on-several-nodes",
+        r"^Custom ?[Aa]ll-?[Rr]educe is disabled because this process group spans across nodes",
+        "the process group is on several nodes",
+        "rendezvous",
+    ),
     _line("custom-all-reduce", r"Custom ?[Aa]llreduce (?:is disabled|failed)", "no custom all_reduce", "rendezvous"),
     _line(
         "rendezvous-end",
@@ -108,7 +114,10 @@ LOG_LINES = (
     ),
     _line("capture-end", r"^Capture (?:.* )?(?:cuda|CUDA|cpu|npu) graph end", "Capture CUDA graph end", "warmup"),
     _line(
-        "graph-addresses", r"^Registering \d+ cuda graph addresses", "Registering cuda graph addresses", "graph-capture"
+        "graph-addresses",
+        r"^Registering (?P<count>\d+) cuda graph addresses",
+        "graph addresses: {count}",
+        "graph-capture",
     ),
     _line("capture-sizes", r"^Capture (?:cuda|cpu|npu) graph bs ", "Capture cuda graph bs", "graph-capture"),
     _line(
@@ -155,6 +164,13 @@ LOG_LINES = (
         r"MultiTokenizerRouter|GrpcRequestManager) hit an exception:",
         "{who} hit an exception",
     ),
+    failure(
+        "capture-failed-by-peer",
+        r"Capture (?:cuda|CUDA) graph failed: .*Connection closed by peer",
+        "graph capture failed: a peer closed the connection",
+        "graph-capture",
+        victim=True,
+    ),
     failure("capture-failed", r"Capture (?:cuda|CUDA) graph failed", "Capture cuda graph failed", "graph-capture"),
     failure("child-failed", r"Received sigquit from a child process", "Received sigquit from a child", victim=True),
     failure("sigquit", r"SIGQUIT received\. signum=", "SIGQUIT received: one child failed", victim=True, since="0.5.5"),
@@ -188,19 +204,6 @@ LOG_LINES = (
     ),
     complaint("watchdog", r"[Ww]atchdog timeout(?: \(self\.watchdog_timeout=(?P<limit>\d+)|$)", "watchdog timeout"),
     complaint("no-answer", r"[Hh]ealth check failed", "health check failed"),
-    failure(
-        "capture-failed-by-peer",
-        r"Capture cuda graph failed: .*Connection closed by peer",
-        "graph capture failed: a peer closed the connection",
-        "graph-capture",
-        victim=True,
-    ),
-    _line(
-        "group-on-several-nodes",
-        r"^Custom ?[Aa]ll-?[Rr]educe is disabled because this process group spans across nodes",
-        "the process group is on several nodes",
-    ),
-    _line("graph-addresses", r"Registering (?P<count>\d+) cuda graph addresses", "graph addresses: {count}"),
     *LINES,
 )
 

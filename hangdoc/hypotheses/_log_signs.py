@@ -55,7 +55,9 @@ def goes_on_after(features: Features, event: LogEvent) -> LogEvent | None:
     return later[-1] if later else None
 
 
-_AFTER_ALL = frozenset({"nccl-channels", "nccl-begins", "gloo-connected", "custom-all-reduce", "connecting"})
+_AFTER_ALL = frozenset(
+    {"nccl-channels", "nccl-begins", "gloo-connected", "custom-all-reduce", "group-on-several-nodes", "connecting"}
+)
 """Lines that NCCL and helpers print while everything ends."""
 
 

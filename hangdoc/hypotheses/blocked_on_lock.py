@@ -46,7 +46,7 @@ def _stuck(case: Case) -> Reading[Waiting | None]:
 def _orphaned(case: Case) -> Waiting | None:
     """Return the main thread, or another worker, if it waits for a lock whose holder is dead."""
     held = _held(case)
-    dead = {tid for tid, edge in held.items() if edge.ended} & worker_tids(case.patient)
+    dead = [tid for tid, edge in held.items() if edge.ended]
     for tid in sorted(dead, key=lambda tid: (tid != case.patient.key.pid, tid)):
         wait = waiting(case.patient, tid)
         if isinstance(wait, Known) and wait.value is not None and wait.value.call == "futex" and wait.value.untimed:
@@ -74,14 +74,22 @@ def _threads(member: Member) -> Reading[tuple[int, ...]]:
 
 
 def _held(case: Case) -> dict[int, Edge]:
-    """Return the waits of the suspect's threads for locks whose holder is known, by thread; a join is for no lock."""
+    """Return the waits of the suspect's threads for locks whose holder is known, by thread; a join is for no lock.
+
+    A dead holder proves nothing for a thread that may be a helper: the process can go on without it.
+    """
     pid = case.patient.key.pid
     edges = {
         starts_at(edge)[1]: edge
         for edge in standing_lock_edges(case.features)
         if edge.from_pid == pid and edge.through != GIL
     }
-    return {tid: edge for tid, edge in edges.items() if not joins_a_thread(case.patient, tid)}
+    workers = worker_tids(case.patient)
+    return {
+        tid: edge
+        for tid, edge in edges.items()
+        if not joins_a_thread(case.patient, tid) and (tid in workers or not edge.ended)
+    }
 
 
 def _holder(case: Case) -> Edge | None:

@@ -9,7 +9,7 @@ from hangdoc.logs.lines import read_line
 from hangdoc.trace import wording
 from hangdoc.trace.tokens import Tokens
 
-BARRIER = "store barrier of rank 0: 7 of 8 ranks came"
+BARRIER = "rank 0 waits in the store's barrier: 7 came, 8 expected"
 
 
 @pytest.mark.parametrize("engine", ["sglang", "torchrun"])

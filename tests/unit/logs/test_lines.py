@@ -6,13 +6,14 @@ import re
 from datetime import datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from hangdoc import discovery
 from hangdoc.engines.sglang import ENGINE
 from hangdoc.logs.anchors import may_be_known
 from hangdoc.logs.lines import events, read_line
+from hangdoc.model.engine import LogLine
 from hangdoc.trace.tokens import Tokens
 from hangdoc.trace.wording import sentence
 
@@ -169,3 +170,27 @@ def test_anchors(name: str, data: st.DataObject) -> None:
     pattern = data.draw(st.sampled_from([line.pattern for line in engine.log_lines]))
     line = data.draw(st.from_regex(pattern))
     assert may_be_known(line, engine)
+
+
+@pytest.mark.parametrize("name", ["sglang", "vllm", "torchrun", "generic"])
+def test_no_line_is_hidden_by_one_before_it(name: str) -> None:
+    """Of lines that an entry of the table knows, some are not known to an entry before it: each can be reached."""
+    table = discovery.engine(name).log_lines
+    assert [line.name for line in table if not _is_reached(line, table)] == []
+
+
+def _is_reached(line: LogLine, table: tuple[LogLine, ...]) -> bool:
+    reached = False
+
+    @settings(max_examples=25, database=None, derandomize=True, deadline=None, phases=[Phase.generate])
+    @given(st.from_regex(line.pattern, fullmatch=True, alphabet=PRINTED))
+    def search(text: str) -> None:
+        nonlocal reached
+        first = next(known for known in table if known.pattern.search(f"{text}x" if text.endswith(" ") else text))
+        reached = reached or first is line
+
+    search()
+    return reached
+
+
+PRINTED = st.characters(min_codepoint=32, max_codepoint=126)
