@@ -17,6 +17,7 @@ from hangdoc.features.outputs import OutputFile
 from hangdoc.features.ranks import compare, without_wrappers
 from hangdoc.features.slices import EQUAL_SLICES, steady_window
 from hangdoc.features.standing import standing_s
+from hangdoc.hypotheses._ending import end_of_all
 from hangdoc.hypotheses._signs import place_of
 from hangdoc.model.diagnosis import (
     Diagnosis,
@@ -173,7 +174,7 @@ def _finding(weighed: Weighed) -> Finding:
 
 def _undetermined_headline(seen: Features, ranked: list[Weighed]) -> str:
     if not seen.members:
-        return "The launch ended while it was watched; nothing seen says that it crashed."
+        return end_of_all(seen)
     open_ones = _open(ranked)
     if not open_ones:
         return "Nothing that was read says that it hangs, and nothing that it is healthy."
