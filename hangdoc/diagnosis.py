@@ -21,6 +21,7 @@ from hangdoc.features.ranks import compare, without_wrappers
 from hangdoc.features.slices import EQUAL_SLICES, steady_window
 from hangdoc.features.standing import standing_s
 from hangdoc.from_log import deciding_steps, log_report, undetermined_log
+from hangdoc.hypotheses._ending import end_of_all
 from hangdoc.hypotheses._signs import place_of
 from hangdoc.model.diagnosis import (
     Culprit,
@@ -190,7 +191,7 @@ def _undetermined_headline(seen: Features, ranked: list[Weighed]) -> str:
     if seen.is_log:
         return undetermined_log(seen)
     if not seen.members:
-        return "The launch ended while it was watched; nothing seen says that it crashed."
+        return end_of_all(seen)
     open_ones = _open(ranked)
     if not open_ones:
         return "Nothing that was read says that it hangs, and nothing that it is healthy."

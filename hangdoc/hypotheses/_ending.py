@@ -6,7 +6,7 @@ from hangdoc.criteria import Absent, Outcome, Present, Unread
 from hangdoc.features.features import Departure, Features
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.model.ending import Ended
-from hangdoc.model.reading import Missing
+from hangdoc.model.reading import Known, Missing
 
 ASKED_TO_END = frozenset({1, 2, 15})
 """SIGHUP, SIGINT, SIGTERM: the signals that ask; others (SIGKILL, SIGSEGV, SIGABRT, SIGQUIT) do not."""
@@ -50,6 +50,16 @@ def orderly_end(features: Features) -> Outcome:
             if isinstance(outcome, kind):
                 return outcome
     return Present(f"everybody has left, {signs.name_of(launcher.process)} last: it {said(launcher.how.value)}")
+
+
+def end_of_all(features: Features) -> str:
+    """Return one sentence on a launch of which nobody is left, where nothing explains its end for certain."""
+    ended = "The launch ended while it was watched"
+    crashes = features.log.value.crashes if isinstance(features.log, Known) else ()
+    if crashes:
+        return f"{ended}; its log says: {crashes[0].text.rstrip('.')}."
+    end = orderly_end(features)
+    return f"{ended}; not read: {end.because}." if isinstance(end, Unread) else f"{ended}: {end.because}."
 
 
 def _rank(features: Features, launcher: Departure, death: Departure) -> Outcome:

@@ -8,8 +8,10 @@ import pytest
 
 from hangdoc.criteria import RANK, Absent, Case, Hypothesis, Outcome, Present, Unread, grade, weigh
 from hangdoc.features.features import features
+from hangdoc.hypotheses._signs import readings_are_steady
 from hangdoc.model.diagnosis import Grade
 from hangdoc.model.engine import Engine
+from hangdoc.model.reading import Missing
 from tests.unit.features.synthetic import process, trace, whole
 
 YES, NO, UNREAD = Present("yes"), Absent("no"), Unread("unread")
@@ -90,3 +92,11 @@ def test_nobody_to_suspect() -> None:
     best = weigh(hypothesis(suspects=lambda _: ()), features(of, Engine(name="generic"), whole(of), steady=True))
     assert best.grade == "ruled-out"
     assert best.against
+
+
+@pytest.mark.parametrize(("steady", "outcome"), [(True, Present), (False, Absent), (Missing("cpu", "denied"), Unread)])
+def test_steadiness_that_was_not_read_is_neither(steady: bool | Missing, outcome: type[Outcome]) -> None:
+    """Slices that were not read do not rule a hang out: that they are all of one kind stays open."""
+    of = trace([{}])
+    found = readings_are_steady(Case(features(of, Engine(name="generic"), whole(of), steady=steady), None))
+    assert isinstance(found, outcome)
