@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 from hangdoc.diagnosis import diagnose
+from hangdoc.features.baseline import Baseline
 from hangdoc.model.diagnosis import Diagnosis, Finding, Grade
 from hangdoc.trace.records import Trace
+from tests.cases.from_log import baseline_of
 from tests.cases.notation import trace_of
 
 FILES = sorted(path for path in Path(__file__).parent.glob("*.md") if path.name != "README.md")
@@ -39,8 +41,16 @@ class LiterateCase:
         return trace_of(self.told)
 
     @cached_property
+    def baseline(self) -> Baseline | None:
+        return baseline_of(self.told)
+
+    @cached_property
     def diagnosis(self) -> Diagnosis:
-        return diagnose(self.trace, "trace")
+        return self.said_of(self.trace)
+
+    def said_of(self, trace: Trace) -> Diagnosis:
+        """Return the diagnosis of the case's trace, or of one that was made from it, with all else that is told."""
+        return diagnose(trace, "log" if trace.header.launch.known_from == "log" else "trace", self.baseline)
 
     @property
     def finding(self) -> Finding:

@@ -28,6 +28,7 @@ from hangdoc.model.stack import Stack, Stacks, ThreadStack
 from hangdoc.model.surroundings import Room, Surroundings
 from hangdoc.model.thread import ProcessIo, Progress, ThreadClock, ThreadState, ThreadWait, Waits
 from hangdoc.trace.records import Trace
+from tests.cases import from_log
 from tests.cases.words import UNASKED, call, frame, open_file
 from tests.unit.features import synthetic
 
@@ -67,8 +68,20 @@ LOG_KEYS = frozenset({"path", "before", "after", "silent"})
 
 def trace_of(told: Mapping[str, Any]) -> Trace:
     """Return the trace of one launch block. ValueError says which word of it is not of the notation."""
+    if told.get("from_log", False):
+        _check_of_log(told)
+        return from_log.trace_of_log(told)
     _only(told, LAUNCH_KEYS, "launch")
     return Scene(told).trace()
+
+
+def _check_of_log(told: Mapping[str, Any]) -> None:
+    _only(told, from_log.LAUNCH_KEYS, "launch known from a log")
+    _only(told.get("log", {}), from_log.LOG_KEYS, "log that is all there is")
+    for one in told.get("process", ()):
+        _only(one, from_log.PROCESS_KEYS, "dumped process")
+        for thread in one.get("threads", ()):
+            _only(thread, from_log.THREAD_KEYS, "dumped thread")
 
 
 def _only(told: Mapping[str, Any], known: frozenset[str], what: str) -> None:

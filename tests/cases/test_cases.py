@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hangdoc.diagnosis import diagnose, hypotheses
+from hangdoc.diagnosis import hypotheses
 from hangdoc.report.document import document
 from hangdoc.trace.redact import redact
 from tests.cases.literate import FILES, LiterateCase, cases_of
@@ -54,13 +54,13 @@ def test_every_file_has_its_hypothesis(file: Path) -> None:
 def test_one_reading_less(case: LiterateCase) -> None:
     """Without any one probe of any one process, no grade of a case rises; its verdict is the same or undetermined."""
     for group in groups_of(case.trace):
-        check(case.diagnosis, diagnose(without(case.trace, frozenset({group})), "trace"), str(group))
+        check(case.diagnosis, case.said_of(without(case.trace, frozenset({group}))), str(group))
 
 
 @pytest.mark.parametrize("case", CASES, ids=ids)
 def test_redacted(case: LiterateCase) -> None:
     """Redaction changes no verdict, grade, phase, culprit or hypothesis of a case."""
-    whole, redacted = document(case.diagnosis), document(diagnose(redact(case.trace), "trace"))
+    whole, redacted = document(case.diagnosis), document(case.said_of(redact(case.trace)))
     for field in ("verdict", "grade", "phase"):
         assert whole[field] == redacted[field]
     assert [one["pid"] for one in whole["culprits"]] == [one["pid"] for one in redacted["culprits"]]
@@ -74,6 +74,9 @@ def test_redacted(case: LiterateCase) -> None:
         ({"process": [{"pid": 1, "cups": 1.0}]}, "a process has no cups"),
         ({"processes": []}, "a launch has no processes"),
         ({"process": [{"pid": 1, "threads": [{"tid": 2, "reads": 1}]}]}, "a thread has no reads"),
+        ({"from_log": True, "gpu": []}, "a launch known from a log has no gpu"),
+        ({"from_log": True, "log": {"before": [], "after": []}}, "a log that is all there is has no after"),
+        ({"from_log": True, "process": [{"pid": 1, "stack": "", "cpu": 1}]}, "a dumped process has no cpu"),
     ],
 )
 def test_a_word_that_is_none_is_named(told: dict[str, object], says: str) -> None:
