@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from hangdoc.features.edges import Edge
 from hangdoc.features.features import Features, Member
-from hangdoc.features.launch_waits import outsiders, standing_graph
+from hangdoc.features.launch_waits import deadlocks, outsiders, standing_graph
 from hangdoc.features.waits import ENDED, Thread, chain_ends, leads_to, reach, starts_at
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._waits import place
@@ -30,15 +30,17 @@ def ends_behind(features: Features, start: Thread) -> tuple[Thread, ...]:
 def who_moves(features: Features, pids: Iterable[int]) -> tuple[Thread, ...]:
     """Return who has to move for these processes to go on: they themselves, or whom they wait for, for certain.
 
-    A launcher that waits for somebody is left out, which may leave nobody.
+    Of a chain that ends in a circle, the circle. A launcher that waits for somebody is left out: that may leave nobody.
     """
     graph = standing_graph(features)
     found: set[Thread] = set()
     for pid in pids:
         main = (pid, pid)
+        behind = reach(graph.strong, main)
         waits = {one.thread for one in chain_ends(graph, main) if one.certain}
+        waits = waits or {thread for circle in deadlocks(features) for thread in circle & behind}
         found |= waits or (set() if pid in graph.passive and main in graph.strong else {main})
-    return tuple(sorted(found))
+    return tuple(sorted(thread for thread in found if thread[0] not in graph.passive or thread not in graph.strong))
 
 
 def inferred_among(edges: Iterable[Edge]) -> str | None:

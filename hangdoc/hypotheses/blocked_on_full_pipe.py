@@ -119,7 +119,7 @@ def _culprits(case: Case) -> tuple[Culprit, ...]:
     if isinstance(readers, Missing):
         return ()
     writer, pids = signs.name_of(case.patient.process), {end.process.pid for end in readers.value}
-    threads = who_moves(case.features, pids)
+    threads = tuple(one for one in who_moves(case.features, pids) if one[0] != case.patient.key.pid)
     if threads:
         reads, holds = (
             f"does not read the full output pipe of {writer}",

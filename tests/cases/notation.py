@@ -128,8 +128,6 @@ class Scene:
             if one["pid"] not in pids:
                 continue
             for probe, take in PROBES.items():
-                if probe == "exits" and "ended" not in one:
-                    continue  # of the living it says nothing
                 refused = probe in one.get("unread", ())
                 key = ProcessKey(one["pid"], 1)
                 found[probe, key] = Missing(probe, DENIED) if refused else take(self, one, number)
@@ -201,10 +199,6 @@ class Scene:
         commands = {other["pid"]: other.get("command", "python") for other in self.told.get("outside", ())}
         used = None if ticks is None else round(total(ticks, number))
         return LinkEnd(ProcessKey(pid, 1), pid in members, None, inherited, commands.get(pid, "python"), used)
-
-    def exits(self, one: Mapping[str, Any], _number: int) -> Payload:
-        how, _, number = one["ended"].partition(" ")
-        return Ended({"signal": int(number), "code": int(number) << 8}[how])
 
     def lock_files(self, one: Mapping[str, Any], number: int) -> Payload:
         return LockFiles(tuple(self._lock_file(file, one["pid"], number) for file in one.get("lock_files", ())))
@@ -294,7 +288,6 @@ PROBES: dict[str, Take] = {
     "locks": Scene.locks,
     "buffers": Scene.buffers,
     "lock-files": Scene.lock_files,
-    "exits": Scene.exits,
 }
 HOST_PROBES: dict[str, Callable[[Scene, int], Payload | Missing]] = {
     "gpu": Scene.gpu,
@@ -304,9 +297,10 @@ HOST_PROBES: dict[str, Callable[[Scene, int], Payload | Missing]] = {
 
 
 def _ending(one: Mapping[str, Any], number: int) -> Ended | Missing | None:
-    """Return how a process ended, in the first round that it is not there any more; None in every other."""
-    how = one.get("ended")
-    if how is None or number != one.get("until"):
+    """Return how a process ended: while it is a zombie, or in the first round that it is not there any more."""
+    how, left = one.get("ended"), one.get("until")
+    is_zombie = one.get("state") == "Z" and (left is None or number < left)
+    if how is None or not (is_zombie or number == left):
         return None
     _only(how, ENDED_KEYS, "way to end")
     refused = "exits" in one.get("unread", ())

@@ -97,6 +97,6 @@ def test_nobody_to_suspect() -> None:
 @pytest.mark.parametrize(("steady", "outcome"), [(True, Present), (False, Absent), (Missing("cpu", "denied"), Unread)])
 def test_steadiness_that_was_not_read_is_neither(steady: bool | Missing, outcome: type[Outcome]) -> None:
     """Slices that were not read do not rule a hang out: that they are all of one kind stays open."""
-    of = trace([{}])
+    of = trace([{}, {}])
     found = readings_are_steady(Case(features(of, Engine(name="generic"), whole(of), steady=steady), None))
     assert isinstance(found, outcome)
