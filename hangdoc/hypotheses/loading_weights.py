@@ -7,11 +7,12 @@ from hangdoc.features.activity import activity
 from hangdoc.features.features import Member
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._waits import worker_threads
+from hangdoc.hypotheses.gil_held import starvation_of
 from hangdoc.model.reading import Missing
 
 
 def _moves(case: Case) -> Outcome:
-    """It shows work, or its loading threads wake now and then: a hung loader's threads never do."""
+    """It shows work, or its loading threads wake now and then, and not to ask for an interpreter lock that is kept."""
     done = activity(case.patient)
     name = signs.name_of(case.patient.process)
     if isinstance(done, Missing):
@@ -21,6 +22,12 @@ def _moves(case: Case) -> Outcome:
         return Unread(f"{sentence}: computing in place and a loop look alike")
     if done.value == "stirs" and not _stirs_in_its_own_code(case.patient):
         return Unread(f"{sentence}: it may only look again and again whether it can go on")
+    if done.value == "stirs":
+        kept = starvation_of(case)
+        if isinstance(kept, Missing):
+            return Unread.of(kept, f"whether the threads of {name} that wake only ask for the interpreter lock")
+        if kept.value is not None:
+            return Unread(f"{sentence}: its threads may only ask for the interpreter lock")
     return Absent(sentence) if done.value == "still" else Present(sentence)
 
 
