@@ -42,6 +42,7 @@ from hangdoc.model.diagnosis import (
     WaitEnd,
 )
 from hangdoc.model.gpu import Gpus
+from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.trace.records import Trace
 
@@ -130,7 +131,19 @@ def settled(trace: Trace, diagnosing: Callable[[Trace], Diagnosis] = diagnose) -
     if len(trace.snapshots) <= EQUAL_SLICES:
         return False
     diagnosis = diagnosing(trace)
+    if diagnosis.verdict in PEACE and trace.header.launch.engine == "generic":
+        # Whoever works may be a helper beside ranks that wait for each other: that shows only in a second reading.
+        return all(_waits_are_read(trace, diagnosis, key) for key in mover_keys(trace.snapshots[-1].processes))
     return diagnosis.verdict != "undetermined" or _stays_blind(trace, diagnosis)
+
+
+PEACE: frozenset[Verdict] = frozenset({"slow-start", "healthy"})
+
+
+def _waits_are_read(trace: Trace, diagnosis: Diagnosis, key: ProcessKey) -> bool:
+    """Tell whether it was looked twice whom a process waits for, or that is refused for good."""
+    refused = {(lack.probe, lack.pid) for lack in diagnosis.missing if lack.reason in _FOR_GOOD}
+    return ("links", key.pid) in refused or looked_twice(trace, key)
 
 
 def _stays_blind(trace: Trace, diagnosis: Diagnosis) -> bool:
@@ -139,10 +152,8 @@ def _stays_blind(trace: Trace, diagnosis: Diagnosis) -> bool:
     Whom a process waits for can be told without its stacks, from two looks: these are waited for.
     """
     movers = mover_keys(trace.snapshots[-1].processes)
-    refused = {(lack.probe, lack.pid) for lack in diagnosis.missing if lack.reason in _FOR_GOOD}
-    return bool(movers) and all(
-        ("stacks", key.pid) in refused and (("links", key.pid) in refused or looked_twice(trace, key)) for key in movers
-    )
+    refused = {lack.pid for lack in diagnosis.missing if lack.probe == "stacks" and lack.reason in _FOR_GOOD}
+    return bool(movers) and all(key.pid in refused and _waits_are_read(trace, diagnosis, key) for key in movers)
 
 
 _FOR_GOOD = frozenset({"denied", "not-installed", "unsupported"})

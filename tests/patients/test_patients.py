@@ -17,12 +17,27 @@ SICK = sorted(name for name, patient in PATIENTS.items() if patient.truth.accept
 WELL = sorted(set(PATIENTS) - set(SICK))
 
 
+def is_unseen(name: str) -> bool:
+    """Tell whether a patient was written by somebody who had not read the hypotheses."""
+    return ".unseen_" in PATIENTS[name].act.__module__
+
+
+def accepted(name: str) -> frozenset[str]:
+    """Return what may be said of a patient here.
+
+    An unseen one may be left undetermined: how often that should not be so is for `make accuracy` to say, which
+    reports them apart. To make each of them decided would end their use.
+    """
+    return PATIENTS[name].truth.accepted | (frozenset({"undetermined"}) if is_unseen(name) else frozenset())
+
+
+def is_slow(name: str) -> bool:
+    """Tell whether the fast part leaves a patient out: the unseen ones, and the well ones that burn CPU."""
+    return is_unseen(name) or (name in WELL and is_busy(PATIENTS[name]))
+
+
 def cases(names: Iterable[str]) -> list[ParameterSet]:
-    """The well ones that burn CPU are slow: few of them can be looked at side by side."""
-    return [
-        pytest.param(name, id=name, marks=[pytest.mark.slow] * (name in WELL and is_busy(PATIENTS[name])))
-        for name in names
-    ]
+    return [pytest.param(name, id=name, marks=[pytest.mark.slow] * is_slow(name)) for name in names]
 
 
 @pytest.mark.parametrize("name", cases(SICK))
@@ -30,7 +45,7 @@ def test_illness(ward: Ward, name: str) -> None:
     """A patient that hangs is called what it is, likely at least, and nobody but whoever has to move is named."""
     seen = ward.look(name)
     truth = seen.patient.truth
-    assert seen.verdict in truth.accepted, seen.told()
+    assert seen.verdict in accepted(name), seen.told()
     assert not seen.not_seen, f"inconclusive: {seen.not_seen}"
     if seen.verdict in HANGS:
         assert seen.document["grade"] in {"likely", "confirmed"}, seen.told()
@@ -51,10 +66,11 @@ def test_no_false_hang(ward: Ward, name: str) -> None:
     seen = ward.look(name)
     assert not seen.not_seen, f"inconclusive: {seen.not_seen}"
     assert seen.verdict not in seen.patient.truth.forbidden, seen.told()
-    assert seen.verdict in seen.patient.truth.accepted, seen.told()
+    assert seen.verdict in accepted(name), seen.told()
     keep(seen.file, f"patients/{name}")
 
 
+@pytest.mark.slow  # their recorded twins have it in the fast part
 @pytest.mark.parametrize("name", cases(sorted(PATIENTS)))
 def test_a_reading_less_makes_nothing_more_certain(ward: Ward, name: str) -> None:
     """Without any one probe of any one process of a real patient no grade rises and no hang appears."""
