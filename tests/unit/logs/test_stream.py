@@ -61,21 +61,14 @@ def test_pieces_of_any_size(data: bytes, step: int) -> None:
 @pytest.mark.skipif(not HAS_HYPERSCAN, reason=f"{NOT_TO_BE_HAD}hyperscan has no wheel for this machine")
 @given(st.lists(PIECES, max_size=30).map(b"".join), st.integers(1, 200))
 def test_both_ways_find_the_same(data: bytes, step: int) -> None:
-    """The multi-pattern engine and the search that skips dull lines find the same events and dumps."""
-    slow, first = read(data, step)
-    fast, second = read(data, step, fast=True)
-    assert fast == slow
-    assert first.journal.dumps.processes == second.journal.dumps.processes
+    """The multi-pattern engine and the search that skips dull lines find the same events."""
+    assert read(data, step, fast=True)[0] == read(data, step)[0]
 
 
 @given(st.lists(PIECES, max_size=30).map(b"".join), st.integers(1, 200))
 def test_without_dull_lines(data: bytes, step: int) -> None:
-    """Where a program prints no dull lines, the texts are looked for one by one, and the same is found."""
-    none_dull = replace(ENGINE, dull=b"")
-    slow, first = read(data, step)
-    other, second = read(data, step, engine=none_dull)
-    assert other == slow
-    assert first.journal.dumps.processes == second.journal.dumps.processes
+    """Where a program prints no dull lines, the texts are looked for one by one, and the same events are found."""
+    assert read(data, step, engine=replace(ENGINE, dull=b""))[0] == read(data, step)[0]
 
 
 @pytest.mark.parametrize("log", LOGS, ids=lambda log: log.stem)
