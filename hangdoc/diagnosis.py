@@ -238,9 +238,9 @@ _MENDABLE = frozenset({"denied", "not-installed"})
 
 
 def _open(ranked: list[Weighed]) -> list[Weighed]:
-    """Return the hypotheses that are neither shown nor ruled out, those that lack least first."""
+    """Return the hypotheses that are neither shown nor ruled out, by what speaks for each beyond what lacks."""
     open_ones = [weighed for weighed in ranked if weighed.grade == "undetermined"]
-    return sorted(open_ones, key=lambda one: (len(one.missing), -len(one.for_)))
+    return sorted(open_ones, key=lambda one: (len(one.missing) - len(one.for_), len(one.missing)))
 
 
 def _output(output: OutputFile, end_wall_ns: int) -> Output:

@@ -47,6 +47,25 @@ FAILURES = (
         r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)",
         "rank {rank} exited with code {code}",
     ),
+    # What started the server says how it ended: a shell, Slurm, Docker, kubectl, MPI, ray.
+    failure(
+        "ended-by-signal",
+        r": line \d+: +(?P<pid>\d+) (?:Killed|Aborted|Segmentation fault|Bus error)\b|^\*\*\* SIG\w+ received at",
+        "ended by a signal",
+    ),
+    failure(
+        "ended-in-batch",
+        r"srun: error: .*(?:Killed|Exited with exit code)|slurmstepd: error: .*(?:oom.kill|CANCELLED)",
+        "the process was ended",
+    ),
+    failure("exit-code", r"(?:exited with code|terminated with exit code) (?P<code>[1-9]\d*)$", "exit code {code}"),
+    failure("mpi-exit", r"mpirun noticed that process rank (?P<rank>\d+) .*exited", "rank {rank} exited"),
+    failure("ray-death", r"A worker died or was killed while executing a task", "a worker died"),
+    failure(
+        "heap-damage",
+        r"^(?:free|malloc|realloc|munmap_chunk)\(\): |^double free or corruption|^corrupted (?:size|double-linked)",
+        "its memory is wrong",
+    ),
     failure("signal", r"^(?:Segmentation fault|Bus error|Aborted) ?\(core dumped\)", "killed by a signal"),
     # The printer of each of these waited for somebody who failed.
     failure(

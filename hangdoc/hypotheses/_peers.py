@@ -31,6 +31,9 @@ def is_waited_for(case: Case) -> Outcome:
     seen_s = (dumps.value.times_ns[-1] - dumps.value.times_ns[0]) / 1e9
     if seen_s < LONG_LOOP_S:
         return Unread(f"seen for {seen_s:.0f} s only: a computation of that length is no hang")
+    for member in case.features.movers:
+        if member.key != case.patient.key and activity(member) == Known("spins"):
+            return Unread(f"{signs.name_of(member.process)} burns CPU as well: ranks that share a computation do so")
     waiter = waiting_rank(case)
     if waiter is not None:
         return Present(f"{signs.name_of(waiter.process)} waits meanwhile")

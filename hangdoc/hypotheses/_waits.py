@@ -157,3 +157,18 @@ def waits_for_others(case: Case) -> Outcome:
     if main.value.ever_does("collective", "rendezvous", "idle-poll", "parent-wait"):
         return Present(f"{signs.name_of(case.patient.process)} waits for others: {signs.where(main.value)}")
     return Absent(f"{signs.name_of(case.patient.process)} does not wait for another rank")
+
+
+TIMERS = frozenset({10, 12, 14, 26, 27, 29, *range(34, 65)})
+"""SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO and the real-time signals that glibc leaves to programs
+(signal(7)): who has a handler for one of these may be woken by a timer or by itself."""
+
+ORDERS = TIMERS | {1, 3, 15, 17}
+"""Also SIGHUP, SIGQUIT, SIGTERM and SIGCHLD: their handlers write into the pipe that a program waits at for them."""
+
+
+def handler_of(member: Member, signals: frozenset[int]) -> int | None:
+    """Return the first of these signals that a process has a handler for; None when it has none."""
+    readings = member.waits.value if isinstance(member.waits, Known) else ()
+    caught = readings[-1].caught_signals if readings else 0
+    return next((number for number in sorted(signals) if caught >> (number - 1) & 1), None)

@@ -8,7 +8,9 @@ from hangdoc.features.launch_waits import standing_links
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._chains import end_name
 from hangdoc.hypotheses._waits import (
+    ORDERS,
     every_other_thread_is_parked,
+    handler_of,
     idle_is_known,
     place,
     sits_in,
@@ -110,6 +112,9 @@ def _eventfd(case: Case) -> Outcome:
 
 
 def _if_no_thread_writes(case: Case, sentence: str) -> Outcome:
+    number = handler_of(case.patient, ORDERS)
+    if number is not None:
+        return Unread(f"its own handler of signal {number} may write to it")
     stuck = stuck_in(case.patient, "read")
     tid = stuck.value.tid if isinstance(stuck, Known) and stuck.value is not None else None
     parked = every_other_thread_is_parked(case.patient, tid)

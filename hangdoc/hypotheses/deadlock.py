@@ -10,7 +10,7 @@ from hangdoc.features.launch_waits import deadlocks, standing_graph, standing_li
 from hangdoc.features.waits import Thread, circle_edges, leads_to, reach, starts_at
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._chains import culprit_at, end_name, inferred_among, member_of, thread_of
-from hangdoc.hypotheses._waits import every_other_thread_is_parked, idle_is_known, worker_threads
+from hangdoc.hypotheses._waits import TIMERS, every_other_thread_is_parked, handler_of, idle_is_known, worker_threads
 from hangdoc.model.diagnosis import Culprit, Wait, WaitEnd
 from hangdoc.model.reading import Known, Missing
 
@@ -114,9 +114,9 @@ def _nobody_else_can_answer(case: Case) -> Outcome:
 
 def _others_within(case: Case, edges: tuple[Edge, ...]) -> Outcome:
     inside = {starts_at(edge) for edge in edges}
-    outside = _who_else_has_the_end(case, edges)
-    if outside is not None:
-        return outside
+    unsure = _who_else_has_the_end(case, edges) or _who_has_a_handler(case, edges)
+    if unsure is not None:
+        return unsure
     for pid in sorted({edge.to_pid for edge in edges if edge.to_tid is None}):
         member = member_of(case.features, pid)
         unsure = None if member is None else _someone_else(case, member, inside)
@@ -138,6 +138,24 @@ def _who_else_has_the_end(case: Case, edges: tuple[Edge, ...]) -> Unread | None:
                 if end.process.pid not in inside and not _waits_for_the_circle(case, end.process.pid, edges):
                     return Unread(f"whether {end_name(case.features, end)}, which has that end too, might answer")
     return None
+
+
+def _who_has_a_handler(case: Case, edges: tuple[Edge, ...]) -> Unread | None:
+    """Look for a program of an unknown engine whose own signal handler may end its wait, as an alarm(2) does."""
+    for pid in () if idle_is_known(case.features) else sorted({edge.from_pid for edge in edges}):
+        member = member_of(case.features, pid)
+        number = None if member is None else handler_of(member, TIMERS)
+        if member is not None and number is not None:
+            return Unread(f"whether a handler of {signs.name_of(member.process)} for signal {number} ends its wait")
+    return None
+
+
+def _may_time_out(case: Case) -> Outcome:
+    """Contrary: a wait in the circle is on a socket, whose own timeout (SO_RCVTIMEO) cannot be read."""
+    for edge in _circle(case):
+        if edge.through in {"socket", "tcp"}:
+            return Present(f"a timeout of the socket itself cannot be read: {edge.detail}")
+    return Absent("no wait in the circle is on a socket")
 
 
 def _waits_for_the_circle(case: Case, pid: int, edges: tuple[Edge, ...]) -> bool:
@@ -237,7 +255,7 @@ HYPOTHESIS = Hypothesis(
         _is_a_state,
     ),
     supporting=(_waits_in_a_circle, _stands_still, _nobody_else_can_answer),
-    contrary=(_a_holder_is_inferred,),
+    contrary=(_a_holder_is_inferred, _may_time_out),
     excluding=(signs.nobody_died,),
     headline=lambda case: f"Deadlock: {_told(case, _circle(case))}.",
     culprits=_culprits,

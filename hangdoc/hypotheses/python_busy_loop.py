@@ -256,7 +256,7 @@ def _culprits(case: Case) -> tuple[Culprit, ...]:
 def _headline(case: Case) -> str:
     thread = spinning_thread(case.patient)
     place = _place(thread.value) if isinstance(thread, Known) and thread.value is not None else "its code"
-    return f"{signs.name_of(case.patient.process)} loops for ever in {place}; nothing else in the launch moves."
+    return f"{signs.name_of(case.patient.process)} goes round in {place} and nothing comes of it."
 
 
 HYPOTHESIS = Hypothesis(

@@ -88,12 +88,14 @@ class Waits(Struct, frozen=True, tag="waits"):
     """The futex probe's reading of one process.
 
     machine: platform.machine() of the target, because system-call numbers depend on it ("x86_64", "aarch64").
-    tracer_pid: TracerPid of the main thread; 0 means nobody traces it.
+    tracer_pid: TracerPid of the main thread; 0 means nobody traces it; caught_signals: a bit for each signal that the
+    process has a handler for, that of signal 1 lowest; 0 in a trace that is older than this field.
     """
 
     machine: str
     tracer_pid: int
     threads: tuple[ThreadWait, ...]
+    caught_signals: int = 0
 
 
 class ProcessIo(Struct, frozen=True, array_like=True):

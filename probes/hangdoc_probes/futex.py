@@ -49,7 +49,8 @@ class FutexSession:
             waits = [self._wait(pid, tid, seen, task) for tid in seen.stats]
         finally:
             os.close(task)
-        return Known(Waits(self._machine, status.tracer_pid, tuple(wait for wait in waits if wait is not None)))
+        found = tuple(wait for wait in waits if wait is not None)
+        return Known(Waits(self._machine, status.tracer_pid, found, status.caught_signals))
 
     def _wait(self, pid: int, tid: int, seen: Threads, task: int) -> ThreadWait | None:
         stat = seen.stats[tid]
