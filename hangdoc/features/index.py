@@ -35,13 +35,16 @@ def window_of(trace: Trace, first: int, last: int) -> Window:
 
 
 class Index:
-    """Every sample of a trace by (probe, process), in the order of their rounds."""
+    """Every sample of a trace by (probe, process), in the order of their rounds, and in a round of their times."""
 
     def __init__(self, trace: Trace) -> None:
         self._samples: dict[tuple[str, ProcessKey | None], list[tuple[int, Sample]]] = defaultdict(list)
         for position, snapshot in enumerate(trace.snapshots):
             for sample in snapshot.samples:
                 self._samples[sample.probe, sample.process].append((position, sample))
+        for samples in self._samples.values():
+            # A round may have two dumps of a process; in which order they lie in it means nothing.
+            samples.sort(key=lambda one: (one[0], one[1].taken_ns))
 
     def known(self, probe: str, process: ProcessKey | None, kind: type[P], window: Window) -> list[tuple[int, P]]:
         """Return (taken_ns, payload) of every reading of one probe that succeeded within the window."""

@@ -77,6 +77,11 @@ def recorded() -> tuple[dict[tuple[int, int], bytes], Target, Buffers]:
             seen[address, size] = found
             return found
 
+        def read_many(self, ranges: Sequence[tuple[int, int]]) -> list[bytes | None]:
+            found = super().read_many(ranges)
+            seen.update((place, data) for place, data in zip(ranges, found, strict=True) if data is not None)
+            return found
+
     def looked(target: Target) -> Buffers:
         kept.append(target)
         return buffers_of(target)
@@ -97,7 +102,8 @@ def recorded() -> tuple[dict[tuple[int, int], bytes], Target, Buffers]:
 def replayed(lies: dict[tuple[int, int], bytes]) -> tuple[Buffers, Counted]:
     seen, target, _ = recorded()
     counted = Counted(Replayed(seen | lies))
-    return buffers.buffers_of(replace(target, image=Bounded(counted, MOST_BYTES, MOST_READS))), counted
+    image, heap = (Bounded(counted, MOST_BYTES, MOST_READS) for _ in range(2))
+    return buffers.buffers_of(replace(target, image=image, heap=heap)), counted
 
 
 def test_the_recorded_memory_gives_what_the_live_one_gave() -> None:

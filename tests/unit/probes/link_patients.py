@@ -55,7 +55,7 @@ ready(pid); ours.recv()""",
 ours, theirs = multiprocessing.Pipe(duplex=False)
 def act(): ours.close(); rest()
 pid = other(act); theirs.close()
-ready(pid); ours.poll(3600)""",
+ready(pid); ours.poll(None)""",
     "unix socket": """
 path = sys.argv[1] + "/socket"
 server = socket.socket(socket.AF_UNIX); server.bind(path); server.listen()
@@ -140,6 +140,11 @@ ready(pid); fcntl.fcntl(lock, F_OFD_SETLKW, everything)""",
 }
 
 WEAK = {
+    "mp connection polled for an hour": """
+ours, theirs = multiprocessing.Pipe(duplex=False)
+def act(): ours.close(); rest()
+pid = other(act); theirs.close()
+ready(pid); ours.poll(3600)""",
     "mp queue": """
 queue = multiprocessing.get_context("fork").Queue()
 pid = other(rest)
