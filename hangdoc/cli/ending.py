@@ -12,6 +12,7 @@ from hangdoc.cli.consent import consent
 from hangdoc.cli.failure import progress, say
 from hangdoc.cli.output import emit, emit_json, to_terminal
 from hangdoc.ending.carry_out import carry_out, snapshot_path
+from hangdoc.ending.named import refuse_callers, refuse_outsider
 from hangdoc.ending.outcome import Outcome, document, exit_code, worst
 from hangdoc.ending.plan import Plan, calling_users, prepared, stray_files, targets
 from hangdoc.ending.records import Thing
@@ -35,9 +36,11 @@ class Wishes:
 
 def end(pid: int | None, port: int | None, wishes: Wishes) -> ExitCode:
     """End what is meant; returns the exit code."""
+    refuse_callers(pid)
     roots = targets(pid, port)
     strays = stray_files(calling_users()) if pid is None and port is None else []
     with prepared(roots, wishes.include) as plans:
+        refuse_outsider(pid, plans)
         if not wishes.as_json:
             _show(plans, strays, wishes)
         elif not (wishes.yes or wishes.dry_run):  # who is asked must have seen the plan
