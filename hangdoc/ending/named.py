@@ -61,7 +61,8 @@ def refuse_outsider(pid: int | None, plans: Sequence[Plan], proc: Path = PROC) -
         launch = plan.roll.launch
         others = ", ".join(map(str, [one for one in pids if one != launch.root.pid][:MOST_NAMED]))
         more = f" (its other members: {others})" if others else ""
+        what = f"the {launch.engine} launch {launch.root.pid} that runs below it"
         raise HangdocError(
-            f"{pid} is no member of the {launch.engine} launch {launch.root.pid} that runs below it: nothing was touched",
+            f"{pid} is no member of {what}: nothing was touched",
             f"if that launch is meant, give {launch.root.pid}{more}",
         )

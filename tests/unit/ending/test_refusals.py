@@ -81,7 +81,10 @@ def test_another_users_launch_is_not_touched(theatre: Theatre) -> None:
 
 
 def test_wrong_use(theatre: Theatre) -> None:
-    """No such pid is 4; a test runner, an impossible inclusion or one without a launch are 2; a dry run stays one with --yes; nobody is touched."""
+    """No such pid is 4; an impossible inclusion or one without a launch is 2, so are contrary options; all live.
+
+    A dry run stays one with --yes.
+    """
     cast = theatre.launch("plain", "rank0", "rank1")
     root = str(cast["launcher"].pid)
     assert theatre.kill_clean("4194304", "--yes").code == 4

@@ -91,6 +91,19 @@ def unknown():
     stay()
 
 
+def forks():
+    """A launcher whose two forks keep its command line."""
+
+    def child(number):
+        tell(f"child{number}")
+        stay()
+
+    for number in (0, 1):
+        fork(child, number)
+    tell("launcher")
+    stay()
+
+
 def ignores_sigterm():
     deaf()
     launcher(stay, stay)
