@@ -70,8 +70,10 @@ def counts(thing: Thing) -> bool:
 
 
 def exit_code(outcome: Outcome) -> ExitCode:
-    """Return the code of one ending: 1 something survived or was left, 3 not proved, 0 all is gone."""
+    """Return the code of one ending: 1 something survived or was left, or Ctrl-C; 3 not proved, 0 all is gone."""
     ended, after = outcome.ended, outcome.after
+    if ended is not None and ended.interrupted:
+        return ExitCode.HANG
     if ended is None or after is None:
         return ExitCode.OK
     taken = any(not port.free for port in after.ports)
@@ -170,6 +172,7 @@ def _done(ended: Ended | None) -> Json | None:
             for s in ended.survivors
         ],
         "restless": ended.restless,
+        "interrupted": ended.interrupted,
         "going_on": [_look_alike(one) for one in ended.going_on],
         "seconds": round(ended.seconds, 3),
     }

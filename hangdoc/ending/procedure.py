@@ -68,24 +68,30 @@ class Procedure:
         self._steps: list[str] = []
         self._going_on: list[LookAlike] = []
         self._restless = False
+        self._began_s = time.monotonic()
 
     def run(self, futile: str) -> Ended:
         """End everybody. futile: why SIGTERM cannot work, "" when it can."""
-        began_s = time.monotonic()
+        self._began_s = time.monotonic()
         with Freezer() as freezer:
             self._ask(futile)
             self._kill("program", freezer)
             self._wrappers(freezer)
+        return self.so_far()
+
+    def so_far(self, *, interrupted: bool = False) -> Ended:
+        """Return what was done until now, and who lives. interrupted: by Ctrl-C, before it was over."""
         survivors = [one for one in self._muster.living() if one.key not in {left.key for left in self._going_on}]
         gone = [one for key, one in self._muster.members.items() if self._muster.handles[key].has_ended]
         return Ended(
             steps=tuple(self._steps),
             gone=(*self._muster.gone_before, *gone),
             joined=tuple(self._muster.joined),
-            survivors=tuple(_survivor(one, self._proc) for one in survivors),
+            survivors=tuple(survivor(one, self._proc, interrupted=interrupted) for one in survivors),
             going_on=tuple(self._going_on),
-            restless=self._restless and not survivors,
-            seconds=time.monotonic() - began_s,
+            restless=self._restless and not survivors and not interrupted,
+            seconds=time.monotonic() - self._began_s,
+            interrupted=interrupted,
         )
 
     def _ask(self, futile: str) -> None:
@@ -97,9 +103,9 @@ class Procedure:
         asked = [one for one in living if one.key == self._root and one.process.role == "launcher"] or living
         if not asked:
             return
+        self._say(f"SIGTERM to {_named(asked)}, {GRACE_S:g} s to end")
         for handle in self._muster.handles_of(asked):
             send(handle.descriptor, signal.SIGTERM)
-        self._say(f"SIGTERM to {_named(asked)}, {GRACE_S:g} s to end")
         began_s = time.monotonic()
         ended(self._muster.handles_of(asked), GRACE_S)
         left_s = min(AFTERWARDS_S, GRACE_S - (time.monotonic() - began_s))
@@ -129,13 +135,13 @@ class Procedure:
             if rounds_with_new > 1:
                 self._stop_multiplying(freezer)
                 living = self._muster.living(fate)
+            if living and not announced:
+                self._say(f"SIGKILL to {_named(living)}")
+                announced = True
             for handle in self._muster.handles_of(living):
                 send(handle.descriptor, signal.SIGKILL)
             if not living:
                 continue
-            if not announced:
-                self._say(f"SIGKILL to {_named(living)}")
-                announced = True
             ended(self._muster.handles_of(living), STEP_S)
             if time.monotonic() >= stuck_s and all(_state(self._proc, one.key) == "D" for one in living):
                 return
@@ -239,13 +245,14 @@ def _state(proc: Path, key: ProcessKey) -> str:
     return line.state if line is not None and line.start_ticks == key.start_ticks else ""
 
 
-def _survivor(member: Member, proc: Path) -> Survivor:
+def survivor(member: Member, proc: Path, *, interrupted: bool = False) -> Survivor:
+    """Describe a member that lives. interrupted: nobody waited for its end."""
     state = _state(proc, member.key)
     try:
         waits_in = text((proc / str(member.key.pid) / "wchan").read_bytes().strip())
     except OSError:
         waits_in = ""
-    because = "SIGKILL did not end it in time"
+    because = "it lived when hangdoc was interrupted" if interrupted else "SIGKILL did not end it in time"
     if state == "D":
         because = "it is in a system call that nothing interrupts; SIGKILL takes effect when that returns"
     elif member.key.pid == 1:

@@ -11,7 +11,7 @@ from hangdoc.ending.lookalikes import OWN_PYTHON
 from hangdoc.ending.memory import holdings, was_used
 from hangdoc.ending.outcome import Outcome, counts, exit_code
 from hangdoc.ending.plan import Plan
-from hangdoc.ending.records import GpuProof, LookAlike, Member, PortProof, Removal, Survivor, Thing
+from hangdoc.ending.records import After, GpuProof, LookAlike, Member, PortProof, Removal, Survivor, Thing
 from hangdoc.ending.remains import removal_command
 from hangdoc.errors import ExitCode
 from hangdoc.report.rows import bullet, harmless, section
@@ -85,15 +85,20 @@ def _stock(plan: Plan) -> Iterator[RenderableType]:
 def outcome_parts(outcome: Outcome) -> Iterator[RenderableType]:
     """Yield what was done and the proof."""
     ended, after = outcome.ended, outcome.after
-    if ended is None or after is None:
+    if ended is None:
         return
     code = exit_code(outcome)
     yield Text()
     yield _verdict(outcome, code)
-    yield from section("Done", [bullet("-", step) for step in ended.steps])
+    yield from section("Done", [bullet("-", step) for step in ended.steps or ("no signal was sent",)])
     restless = [bullet("!", RESTLESS, "bold red")] if ended.restless else []
     yield from section("Still there", [*(_survivor(one) for one in ended.survivors), *restless])
     yield from section("Left alone", [bullet("-", f"{one.key.pid}: {one.because}") for one in ended.going_on])
+    if after is not None:
+        yield from _proof(outcome, after)
+
+
+def _proof(outcome: Outcome, after: After) -> Iterator[RenderableType]:
     yield from section(
         "Came back", [bullet("!", f"{one.key.pid}: {one.because}. {one.title}", "bold red") for one in after.returned]
     )
@@ -119,6 +124,9 @@ def _verdict(outcome: Outcome, code: ExitCode) -> RenderableType:
     ended = outcome.ended
     assert ended is not None
     count = f"{len(ended.gone)} of {len(ended.gone) + len(ended.survivors)} processes ended in {ended.seconds:.1f} s"
+    if ended.interrupted:
+        state = f"{len(ended.survivors)} still there" if ended.survivors else "nothing was proved"
+        return harmless(f"INTERRUPTED  {count}, {state}", "bold red")
     if code is ExitCode.OK:
         return harmless(f"GONE  {count}, nothing is left", "bold green")
     if code is ExitCode.UNDETERMINED:

@@ -115,6 +115,12 @@ def drains():
     launcher(stay, stay)
 
 
+def tells_of_sigterm():
+    """Says that it was asked to end, and goes on."""
+    signal.signal(signal.SIGTERM, lambda *_: tell("asked"))
+    launcher(stay, stay)
+
+
 def stopped():
     def stop():
         os.kill(os.getpid(), signal.SIGSTOP)
