@@ -80,6 +80,7 @@ def exit_code(outcome: Outcome) -> ExitCode:
     if (
         ended.survivors
         or ended.restless
+        or ended.newcomers
         or after.returned
         or taken
         or outcome.left
@@ -172,6 +173,7 @@ def _done(ended: Ended | None) -> Json | None:
             for s in ended.survivors
         ],
         "restless": ended.restless,
+        "newcomers": [_look_alike(one) for one in ended.newcomers],
         "interrupted": ended.interrupted,
         "going_on": [_look_alike(one) for one in ended.going_on],
         "seconds": round(ended.seconds, 3),

@@ -53,6 +53,13 @@ SETTLE_S, SETTLE_STEP_S = 2.0, 0.02
 FREEZE_ROUNDS = 20
 """Looks for further members while all known ones stand still: each new one was started before the last stop."""
 
+WATCH_S, WATCH_STEP_S = 0.4, 0.02
+"""How long nobody may come after the last kill before all are gone, and from one look to the next: who hands over every
+50 ms is seen several times. Arbitrary."""
+
+WATCHES = 3
+"""How often the watch begins anew because somebody was ended in it. Arbitrary."""
+
 Say = Callable[[str], None]
 
 
@@ -68,6 +75,7 @@ class Procedure:
         self._steps: list[str] = []
         self._going_on: list[LookAlike] = []
         self._restless = False
+        self._newcomers: dict[ProcessKey, LookAlike] = {}
         self._began_s = time.monotonic()
 
     def run(self, futile: str) -> Ended:
@@ -77,6 +85,7 @@ class Procedure:
             self._ask(futile)
             self._kill("program", freezer)
             self._wrappers(freezer)
+            self._watch(freezer)
         return self.so_far()
 
     def so_far(self, *, interrupted: bool = False) -> Ended:
@@ -92,6 +101,7 @@ class Procedure:
             restless=self._restless and not survivors and not interrupted,
             seconds=time.monotonic() - self._began_s,
             interrupted=interrupted,
+            newcomers=tuple(self._newcomers.values()),
         )
 
     def _ask(self, futile: str) -> None:
@@ -145,6 +155,19 @@ class Procedure:
             ended(self._muster.handles_of(living), STEP_S)
             if time.monotonic() >= stuck_s and all(_state(self._proc, one.key) == "D" for one in living):
                 return
+
+    def _watch(self, freezer: Freezer) -> None:
+        """Look again for a while: end who is of the launch and came late, and note who may be."""
+        for _ in range(WATCHES):
+            until_s = time.monotonic() + WATCH_S
+            while not (late := self._muster.refresh() or self._muster.missed) and time.monotonic() < until_s:
+                self._newcomers.update(self._muster.newcomers())
+                time.sleep(WATCH_STEP_S)
+            if not late:
+                return
+            self._say_once("somebody came after the last kill: ended, too")
+            self._kill("program", freezer)
+        self._restless = True
 
     def _caught(self) -> list[Member]:
         """Catch those that end before a whole look is over, and kill each before it has handed over."""

@@ -142,6 +142,7 @@ class Ended:
 
     going_on: wrappers that went on to something else and were left; restless: nobody is held who lives, but to the end
     each look found processes that had handed over to others and ended. interrupted: Ctrl-C came before all was done.
+    newcomers: who appeared meanwhile and may be of the launch, though nothing proves it.
     """
 
     steps: tuple[str, ...]
@@ -152,6 +153,7 @@ class Ended:
     restless: bool = False
     seconds: float = 0.0
     interrupted: bool = False
+    newcomers: tuple[LookAlike, ...] = ()
 
 
 @dataclass(frozen=True)

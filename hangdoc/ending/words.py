@@ -93,6 +93,7 @@ def outcome_parts(outcome: Outcome) -> Iterator[RenderableType]:
     yield from section("Done", [bullet("-", step) for step in ended.steps or ("no signal was sent",)])
     restless = [bullet("!", RESTLESS, "bold red")] if ended.restless else []
     yield from section("Still there", [*(_survivor(one) for one in ended.survivors), *restless])
+    yield from section("Perhaps of it", list(_newcomers(ended.newcomers)))
     yield from section("Left alone", [bullet("-", f"{one.key.pid}: {one.because}") for one in ended.going_on])
     if after is not None:
         yield from _proof(outcome, after)
@@ -132,6 +133,11 @@ def _verdict(outcome: Outcome, code: ExitCode) -> RenderableType:
     if code is ExitCode.UNDETERMINED:
         return harmless(f"GONE, NOT PROVED  {count}; GPU memory could not be compared", "bold yellow")
     return harmless(f"NOT CLEAN  {count}, something is left", "bold red")
+
+
+def _newcomers(found: Sequence[LookAlike]) -> Iterator[RenderableType]:
+    for one in found[-MOST_LOOK_ALIKES:]:
+        yield bullet("!", f"{one.key.pid}: {one.because}. {_short(one.title)}", "bold red")
 
 
 def _survivor(one: Survivor) -> RenderableType:

@@ -261,6 +261,40 @@ def relay_apart():
     launcher()
 
 
+def relay_slowly():
+    """The same every 30 ms."""
+
+    def run():
+        title("sglang::scheduler_TP0")
+        while not (FOLDER / "stop").exists():
+            if os.fork():
+                os._exit(0)
+            os.setsid()
+            (FOLDER / "at").write_text(str(os.getpid()))
+            time.sleep(0.03)
+
+    fork(run)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    launcher()
+
+
+def relay_by_exec():
+    """Every 30 ms another program in a session of its own: only the launch's log ties it to the launch."""
+    script = FOLDER / "relay.sh"
+    script.write_text("[ -e stop ] && exit\necho $$ > at\nsleep 0.03\nsetsid sh relay.sh &\n")
+    subprocess.run(["setsid", "sh", script.name], cwd=FOLDER, check=True)
+    launcher(stay)
+
+
+def relay_in_group():
+    """Every 30 ms another program in the launch's own session, without its log."""
+    script = FOLDER / "relay.sh"
+    script.write_text("[ -e stop ] && exit\necho $$ > at\nsleep 0.03\nsh relay.sh &\n")
+    null = subprocess.DEVNULL
+    subprocess.run(["sh", script.name], cwd=FOLDER, stdout=null, stderr=null, check=True)
+    launcher(stay)
+
+
 def revive_each_other():
     """Two ranks, each of which starts the other anew, in a session of its own, as soon as that has died."""
 
