@@ -11,10 +11,12 @@ from typing import Any, TypeAlias
 from hangdoc import __version__
 from hangdoc.ending import names
 from hangdoc.ending.memory import holdings, was_used
+from hangdoc.ending.namespaces import caveat
 from hangdoc.ending.plan import Plan
 from hangdoc.ending.records import After, Ended, GpuReading, LookAlike, Member, Removal, Thing
 from hangdoc.ending.remains import removal_command
 from hangdoc.errors import ExitCode
+from hangdoc.launch.find import PROC
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Known
 from hangdoc.report.document import timestamp
@@ -105,6 +107,7 @@ def document(outcomes: Sequence[Outcome], strays: Sequence[Thing], wall_ns: int,
         "dry_run": all(one.ended is None for one in outcomes),
         "launches": [_launch(one) for one in outcomes],
         "leftovers": [_thing(one) | {"command": removal_command(one.path)} for one in strays],
+        "caveat": caveat(PROC) or None,
         "exit_code": int(code),
     }
     return {name: _clean(value) for name, value in fields.items()}

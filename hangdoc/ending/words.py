@@ -9,11 +9,13 @@ from rich.text import Text
 
 from hangdoc.ending.lookalikes import OWN_PYTHON
 from hangdoc.ending.memory import holdings, was_used
+from hangdoc.ending.namespaces import caveat
 from hangdoc.ending.outcome import Outcome, counts, exit_code
 from hangdoc.ending.plan import Plan
 from hangdoc.ending.records import After, GpuProof, LookAlike, Member, PortProof, Removal, Survivor, Thing
 from hangdoc.ending.remains import removal_command
 from hangdoc.errors import ExitCode
+from hangdoc.launch.find import PROC
 from hangdoc.report.rows import bullet, harmless, section
 from hangdoc.report.words import bytes_text, rank_text
 
@@ -105,7 +107,9 @@ def _proof(outcome: Outcome, after: After) -> Iterator[RenderableType]:
     )
     yield from section("GPUs", list(_gpus(outcome)))
     yield from section("Ports", list(_port_rows(after.ports)))
-    yield from section("Removed, and left behind", [_removal(one) for one in after.removals])
+    hidden = caveat(PROC) if any(not one.removed for one in after.removals) else ""
+    rows = [_removal(one) for one in after.removals]
+    yield from section("Removed, and left behind", [*rows, *_caveat(hidden)])
 
 
 def stray_parts(strays: Sequence[Thing]) -> Iterator[RenderableType]:
@@ -113,7 +117,13 @@ def stray_parts(strays: Sequence[Thing]) -> Iterator[RenderableType]:
     rows = [bullet("-", f"{_kind(one)}: {removal_command(one.path)}") for one in strays[:MOST_STRAYS]]
     if len(strays) > MOST_STRAYS:
         rows.append(bullet("", f"and {len(strays) - MOST_STRAYS} more: --json lists them all"))
-    yield from section("Left by earlier launches: nobody visible has them open", rows)
+    yield from section(
+        "Left by earlier launches: nobody visible has them open", [*rows, *_caveat(caveat(PROC) if strays else "")]
+    )
+
+
+def _caveat(hidden: str) -> list[RenderableType]:
+    return [bullet("!", hidden, "yellow")] if hidden else []
 
 
 def nobody() -> RenderableType:
