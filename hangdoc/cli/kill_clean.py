@@ -19,11 +19,13 @@ def kill_clean(
             min=1,
             max=4_194_304,
             show_default=False,
-            help="Any member of the launch; left out: your orphaned engine processes.",
+            help="A member of the launch, nobody above it; left out: your orphaned engine processes.",
         ),
     ] = None,
     port: Port = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and touch nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the plan and touch nothing, even with --yes.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask; needed without a terminal.")] = False,
     include: Annotated[
         list[int] | None, typer.Option("--include", metavar="PID", help="End this process, too; may be repeated.")
@@ -51,13 +53,13 @@ def kill_clean(
       hangdoc kill-clean --port 30000 --yes
 
     \b
-    Exit codes: 0 all is gone, 1 something survived or was left, 2 wrong use
-    or declined, 3 GPU memory could not be compared, 4 not yours or not there.
+    Exit codes: 0 all is gone, 1 something survived or was left, or Ctrl-C
+    in the middle, 2 wrong use or declined, 3 GPU memory could not be compared, 4 not yours or not there.
     """
     from hangdoc.cli.ending import Wishes, end
 
-    if dry_run and yes:
-        raise typer.BadParameter("--dry-run touches nothing: there is nothing to say --yes to")
+    if include and pid is None and port is None:
+        raise typer.BadParameter("--include adds to one launch: give its PID or --port, too")
     if record is not None and not snapshot:
         raise typer.BadParameter("--record says where the snapshot goes, --no-snapshot that there is none")
     if isnan(gpu_timeout):

@@ -1,7 +1,9 @@
-"""Carry a plan out: evidence, the last look, the signals, the proof."""
+"""Carry a plan out: evidence, the last look, the signals, the proof; and say how far it came when it is interrupted."""
 
 from __future__ import annotations
 
+import signal
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hangdoc.ending.evidence import Evidence, default_path, record
@@ -9,22 +11,63 @@ from hangdoc.ending.outcome import Outcome
 from hangdoc.ending.plan import Plan, stock_taken_again
 from hangdoc.ending.procedure import Procedure, Say, futile
 from hangdoc.ending.proof import prove
+from hangdoc.ending.records import Ended
 from hangdoc.launch.find import PROC
 
 
+@dataclass
+class _Course:
+    """How far an ending has come; changed as it goes, so that an interruption can be reported."""
+
+    plan: Plan
+    proc: Path
+    snapshot: Path | None
+    procedure: Procedure
+    ended: Ended | None = None
+
+    def outcome(self) -> Outcome:
+        """Report an interruption: what was sent, who lives, where the evidence is."""
+        ended = self.ended
+        ended = self.procedure.so_far(interrupted=True) if ended is None else replace(ended, interrupted=True)
+        evidence = self.snapshot if self.snapshot is not None and self.snapshot.exists() else None
+        return Outcome(self.plan, evidence, ended)
+
+
 def carry_out(plan: Plan, snapshot: Path | None, gpu_timeout_s: float, say: Say, proc: Path = PROC) -> Outcome:
-    """End one launch. snapshot: where the evidence goes, None for none; say: told what is being done."""
+    """End one launch. snapshot: where the evidence goes, None for none; say: told what is being done.
+
+    Ctrl-C ends it where it is: the outcome is then marked as interrupted and has no proof.
+    """
+    course = _course(plan, snapshot, say, proc)
+    try:
+        return _carry_out(course, gpu_timeout_s, say)
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the report comes next, whatever is still pressed
+        return course.outcome()
+
+
+def not_begun(plan: Plan, proc: Path = PROC) -> Outcome:
+    """Return the outcome of a launch whose turn did not come because hangdoc was interrupted."""
+    return _course(plan, None, lambda _: None, proc).outcome()
+
+
+def _course(plan: Plan, snapshot: Path | None, say: Say, proc: Path) -> _Course:
+    cgroup = next(iter(plan.traits.cgroups), "")
+    return _Course(plan, proc, snapshot, Procedure(plan.muster, proc, plan.traits.root, cgroup, say))
+
+
+def _carry_out(course: _Course, gpu_timeout_s: float, say: Say) -> Outcome:
+    plan, proc = course.plan, course.proc
     root = plan.traits.root
     evidence: Evidence | None = None
     living = plan.muster.living()
-    if snapshot is not None and living:
-        say(f"recording {snapshot}")
-        evidence = record(next((one for one in living if one.key == root), living[0]).key.pid, snapshot)
+    if course.snapshot is not None and living:
+        say(f"recording {course.snapshot}")
+        evidence = record(next((one for one in living if one.key == root), living[0]).key.pid, course.snapshot)
     plan.muster.refresh()
-    plan = stock_taken_again(plan, proc)
-    cgroup = next(iter(plan.traits.cgroups), "")
-    procedure = Procedure(plan.muster, proc, root, cgroup, say)
-    ended = procedure.run(futile(proc, plan.muster, root, evidence.hang if evidence is not None else ""))
+    course.plan = plan = stock_taken_again(plan, proc)
+    ended = course.procedure.run(futile(proc, plan.muster, root, evidence.hang if evidence is not None else ""))
+    course.ended = ended
     after = prove(plan, ended, gpu_timeout_s, proc)
     return Outcome(plan, evidence.path if evidence is not None else None, ended, after)
 

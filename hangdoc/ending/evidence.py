@@ -31,14 +31,18 @@ def default_path(pid: int) -> Path:
 def record(pid: int, path: Path) -> Evidence:
     """Take one thorough round of every probe and write it. HangdocError when that cannot be done: nothing is signalled.
 
+    KeyboardInterrupt when Ctrl-C came meanwhile; what was recorded until then is in the file.
+
     What one round shows is what stands still by definition (a stop, a circle of locks); a spin needs a longer look.
     """
     try:
         with attach(pid, None, Setting(record=path, kept_rounds=2)) as attached:
-            trace = look(attached, ONE_ROUND, NO_REASONING).trace
+            seen = look(attached, ONE_ROUND, NO_REASONING)
     except HangdocError as error:
         remedy = f"{error.remedy}; or leave the evidence out: --no-snapshot".removeprefix("; or ")
         raise HangdocError(f"no snapshot could be recorded: {error.message}", remedy, error.exit_code) from error
-    diagnosis = lazily(as_json=True).diagnose(trace)
+    if seen.end == "stopped":
+        raise KeyboardInterrupt  # the look took it for "that will do"; who asked for an ending wants none any more
+    diagnosis = lazily(as_json=True).diagnose(seen.trace)
     hangs = exit_code(diagnosis.verdict, diagnosis.grade) is ExitCode.HANG
     return Evidence(path, diagnosis.headline if hangs else "")

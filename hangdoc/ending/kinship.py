@@ -181,6 +181,10 @@ def _private(opened: OpenFiles | None) -> set[str]:
     return opened.private() if opened is not None else set()
 
 
+def _is_older(parent: Entry, child: Entry) -> bool:
+    return parent.key.start_ticks <= child.key.start_ticks  # by time: pids start over
+
+
 def close_over(
     strangers: list[Entry], table: Table, parents: Mapping[int, ProcessKey], weigh: Callable[[Entry], str]
 ) -> dict[int, str]:
@@ -195,7 +199,7 @@ def close_over(
         fresh: dict[int, str] = {}
         for one in waiting:
             parent = table.get(one.ppid)
-            if parent is not None and known.get(parent.pid) == parent.key and parent.key <= one.key:
+            if parent is not None and known.get(parent.pid) == parent.key and _is_older(parent, one):
                 fresh[one.pid] = f"child of {parent.pid}"
             elif because := weigh(one):
                 fresh[one.pid] = because

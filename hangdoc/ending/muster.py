@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 from pathlib import Path
 
-from hangdoc.ending.kinship import Traits, close_over, kin
-from hangdoc.ending.records import Member, Roll
+from hangdoc.ending.kinship import Traits, close_over, kin, user_of
+from hangdoc.ending.records import LookAlike, Member, Roll
 from hangdoc.ending.roll import read_forest
+from hangdoc.launch.complaints import shown
 from hangdoc.launch.forest import Forest
 from hangdoc.launch.pidfd import Handle, hold
 from hangdoc.launch.roles import Setting, describe
@@ -38,6 +39,10 @@ class Muster:
         self.gone_before: list[Member] = []
         self.missed = 0
         self._last = forest
+        inside = {member.key for member in roll.members}
+        self._elsewhere = frozenset(
+            number for one in forest.table.values() if one.key not in inside for number in (one.group, one.session)
+        )
         for member in roll.members:
             if not self._take(member):
                 self.gone_before.append(member)
@@ -102,6 +107,35 @@ class Muster:
         self.members[wrapper] = Member(member.process, member.entry, "program", member.because)
         self._lead(member.entry)
         self.refresh()
+
+    def newcomers(self) -> dict[ProcessKey, LookAlike]:
+        """Return who has come since the plan and has no parent, and may be of the launch though nothing proves it.
+
+        Weaker ties than a member's: a group or session that was the members' alone, a pipe or log in common, the
+        command line of a member. They are reported and never ended.
+        """
+        forest = read_forest(self._proc, self._seen)
+        members = self.members.values()
+        commands = {one.entry.argv: one.key.pid for one in members if one.entry.argv}
+        numbers = {number for one in members for number in (one.entry.group, one.entry.session)} - self._elsewhere
+        found: dict[ProcessKey, LookAlike] = {}
+        for entry in forest.table.values():
+            if entry.key in self._judged or entry.pid in forest.never or not self._is_adopted(entry, forest):
+                continue
+            told = kin(entry, self._traits, forest, {}, {})
+            because = told.because or told.doubt
+            if not because and (entry.group in numbers or entry.session in numbers):
+                because = "is in a process group or session that only members were in"
+            if not because and entry.argv in commands:
+                because = f"has the command line of member {commands[entry.argv]}"
+            if because:
+                found[entry.key] = LookAlike(entry.key, shown(entry.title), f"came meanwhile and {because}")
+        return found
+
+    def _is_adopted(self, entry: Entry, forest: Forest) -> bool:
+        if entry.kind not in {"program", "companion", "wrapper"} or entry.state in "ZX" or not self._is_new(entry):
+            return False
+        return forest.parent(entry) is None and user_of(self._proc, entry.pid) in self._traits.users
 
     def is_ours(self, entry: Entry) -> bool:
         """Say whether a process is a member, or so new that nobody has judged it and in a group that a member leads.

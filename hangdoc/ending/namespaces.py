@@ -13,6 +13,10 @@ from hangdoc.procfs.status import parse_status
 INITIAL_PID_NAMESPACE = "pid:[4026531836]"
 """PROC_PID_INIT_INO (include/linux/proc_ns.h): whoever is in it sees every process."""
 
+UNSEEN_HOLDERS = (
+    "hangdoc is in a container: who has these files open outside it is not visible here; look from the host before rm"
+)
+
 CONTAINER_ID_LENGTH = 12
 """Docker and Podman name a container's host after the first digits of its id, unless told otherwise."""
 
@@ -23,6 +27,11 @@ def sees_everybody(proc: Path) -> bool:
         return os.readlink(proc / "self" / "ns" / "pid") == INITIAL_PID_NAMESPACE  # noqa: PTH115  no path
     except OSError:
         return False
+
+
+def caveat(proc: Path) -> str:
+    """Return what has to be known before a file is removed by hand; "" where hangdoc sees every process."""
+    return "" if sees_everybody(proc) else UNSEEN_HOLDERS
 
 
 def sharers(proc: Path, pids: Iterable[int], device: int) -> list[int]:

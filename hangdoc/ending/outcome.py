@@ -11,10 +11,12 @@ from typing import Any, TypeAlias
 from hangdoc import __version__
 from hangdoc.ending import names
 from hangdoc.ending.memory import holdings, was_used
+from hangdoc.ending.namespaces import caveat
 from hangdoc.ending.plan import Plan
 from hangdoc.ending.records import After, Ended, GpuReading, LookAlike, Member, Removal, Thing
 from hangdoc.ending.remains import removal_command
 from hangdoc.errors import ExitCode
+from hangdoc.launch.find import PROC
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Known
 from hangdoc.report.document import timestamp
@@ -70,14 +72,17 @@ def counts(thing: Thing) -> bool:
 
 
 def exit_code(outcome: Outcome) -> ExitCode:
-    """Return the code of one ending: 1 something survived or was left, 3 not proved, 0 all is gone."""
+    """Return the code of one ending: 1 something survived or was left, or Ctrl-C; 3 not proved, 0 all is gone."""
     ended, after = outcome.ended, outcome.after
+    if ended is not None and ended.interrupted:
+        return ExitCode.HANG
     if ended is None or after is None:
         return ExitCode.OK
     taken = any(not port.free for port in after.ports)
     if (
         ended.survivors
         or ended.restless
+        or ended.newcomers
         or after.returned
         or taken
         or outcome.left
@@ -102,6 +107,7 @@ def document(outcomes: Sequence[Outcome], strays: Sequence[Thing], wall_ns: int,
         "dry_run": all(one.ended is None for one in outcomes),
         "launches": [_launch(one) for one in outcomes],
         "leftovers": [_thing(one) | {"command": removal_command(one.path)} for one in strays],
+        "caveat": caveat(PROC) or None,
         "exit_code": int(code),
     }
     return {name: _clean(value) for name, value in fields.items()}
@@ -170,6 +176,8 @@ def _done(ended: Ended | None) -> Json | None:
             for s in ended.survivors
         ],
         "restless": ended.restless,
+        "newcomers": [_look_alike(one) for one in ended.newcomers],
+        "interrupted": ended.interrupted,
         "going_on": [_look_alike(one) for one in ended.going_on],
         "seconds": round(ended.seconds, 3),
     }

@@ -53,6 +53,13 @@ SETTLE_S, SETTLE_STEP_S = 2.0, 0.02
 FREEZE_ROUNDS = 20
 """Looks for further members while all known ones stand still: each new one was started before the last stop."""
 
+WATCH_S, WATCH_STEP_S = 0.4, 0.02
+"""How long nobody may come after the last kill before all are gone, and from one look to the next: who hands over every
+50 ms is seen several times. Arbitrary."""
+
+WATCHES = 3
+"""How often the watch begins anew because somebody was ended in it. Arbitrary."""
+
 Say = Callable[[str], None]
 
 
@@ -68,24 +75,33 @@ class Procedure:
         self._steps: list[str] = []
         self._going_on: list[LookAlike] = []
         self._restless = False
+        self._newcomers: dict[ProcessKey, LookAlike] = {}
+        self._began_s = time.monotonic()
 
     def run(self, futile: str) -> Ended:
         """End everybody. futile: why SIGTERM cannot work, "" when it can."""
-        began_s = time.monotonic()
+        self._began_s = time.monotonic()
         with Freezer() as freezer:
             self._ask(futile)
             self._kill("program", freezer)
             self._wrappers(freezer)
+            self._watch(freezer)
+        return self.so_far()
+
+    def so_far(self, *, interrupted: bool = False) -> Ended:
+        """Return what was done until now, and who lives. interrupted: by Ctrl-C, before it was over."""
         survivors = [one for one in self._muster.living() if one.key not in {left.key for left in self._going_on}]
         gone = [one for key, one in self._muster.members.items() if self._muster.handles[key].has_ended]
         return Ended(
             steps=tuple(self._steps),
             gone=(*self._muster.gone_before, *gone),
             joined=tuple(self._muster.joined),
-            survivors=tuple(_survivor(one, self._proc) for one in survivors),
+            survivors=tuple(survivor(one, self._proc, interrupted=interrupted) for one in survivors),
             going_on=tuple(self._going_on),
-            restless=self._restless and not survivors,
-            seconds=time.monotonic() - began_s,
+            restless=self._restless and not survivors and not interrupted,
+            seconds=time.monotonic() - self._began_s,
+            interrupted=interrupted,
+            newcomers=tuple(self._newcomers.values()),
         )
 
     def _ask(self, futile: str) -> None:
@@ -97,9 +113,9 @@ class Procedure:
         asked = [one for one in living if one.key == self._root and one.process.role == "launcher"] or living
         if not asked:
             return
+        self._say(f"SIGTERM to {_named(asked)}, {GRACE_S:g} s to end")
         for handle in self._muster.handles_of(asked):
             send(handle.descriptor, signal.SIGTERM)
-        self._say(f"SIGTERM to {_named(asked)}, {GRACE_S:g} s to end")
         began_s = time.monotonic()
         ended(self._muster.handles_of(asked), GRACE_S)
         left_s = min(AFTERWARDS_S, GRACE_S - (time.monotonic() - began_s))
@@ -129,16 +145,29 @@ class Procedure:
             if rounds_with_new > 1:
                 self._stop_multiplying(freezer)
                 living = self._muster.living(fate)
+            if living and not announced:
+                self._say(f"SIGKILL to {_named(living)}")
+                announced = True
             for handle in self._muster.handles_of(living):
                 send(handle.descriptor, signal.SIGKILL)
             if not living:
                 continue
-            if not announced:
-                self._say(f"SIGKILL to {_named(living)}")
-                announced = True
             ended(self._muster.handles_of(living), STEP_S)
             if time.monotonic() >= stuck_s and all(_state(self._proc, one.key) == "D" for one in living):
                 return
+
+    def _watch(self, freezer: Freezer) -> None:
+        """Look again for a while: end who is of the launch and came late, and note who may be."""
+        for _ in range(WATCHES):
+            until_s = time.monotonic() + WATCH_S
+            while not (late := self._muster.refresh() or self._muster.missed) and time.monotonic() < until_s:
+                self._newcomers.update(self._muster.newcomers())
+                time.sleep(WATCH_STEP_S)
+            if not late:
+                return
+            self._say_once("somebody came after the last kill: ended, too")
+            self._kill("program", freezer)
+        self._restless = True
 
     def _caught(self) -> list[Member]:
         """Catch those that end before a whole look is over, and kill each before it has handed over."""
@@ -239,13 +268,14 @@ def _state(proc: Path, key: ProcessKey) -> str:
     return line.state if line is not None and line.start_ticks == key.start_ticks else ""
 
 
-def _survivor(member: Member, proc: Path) -> Survivor:
+def survivor(member: Member, proc: Path, *, interrupted: bool = False) -> Survivor:
+    """Describe a member that lives. interrupted: nobody waited for its end."""
     state = _state(proc, member.key)
     try:
         waits_in = text((proc / str(member.key.pid) / "wchan").read_bytes().strip())
     except OSError:
         waits_in = ""
-    because = "SIGKILL did not end it in time"
+    because = "it lived when hangdoc was interrupted" if interrupted else "SIGKILL did not end it in time"
     if state == "D":
         because = "it is in a system call that nothing interrupts; SIGKILL takes effect when that returns"
     elif member.key.pid == 1:

@@ -141,7 +141,8 @@ class Ended:
     """What the procedure did. steps: sentences in order; joined: members that appeared meanwhile; gone: how many ended.
 
     going_on: wrappers that went on to something else and were left; restless: nobody is held who lives, but to the end
-    each look found processes that had handed over to others and ended.
+    each look found processes that had handed over to others and ended. interrupted: Ctrl-C came before all was done.
+    newcomers: who appeared meanwhile and may be of the launch, though nothing proves it.
     """
 
     steps: tuple[str, ...]
@@ -151,6 +152,8 @@ class Ended:
     going_on: tuple[LookAlike, ...] = ()
     restless: bool = False
     seconds: float = 0.0
+    interrupted: bool = False
+    newcomers: tuple[LookAlike, ...] = ()
 
 
 @dataclass(frozen=True)

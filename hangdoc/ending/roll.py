@@ -62,7 +62,10 @@ def call_roll(forest: Forest, root: ProcessKey, include: Iterable[int] = ()) -> 
     settled = [one for one in outsiders if forest.parent(one) is not None or one.kind not in {"program", "companion"}]
     traits = read_traits(forest, top, (one.entry for one in members), settled)
     weighed = _weigh(forest, traits, members, outsiders)
-    admitted = close_over(outsiders, forest.table, {}, lambda one: weighed[one.pid].because)
+    dead = [one.entry for one in members if one.entry.state in "ZX" and one.fate == "program"]
+    parents = {one.key.pid: one.key for one in members if one.entry in dead}
+    why = partial(_left_by, dead=dead, forest=forest)
+    admitted = close_over(outsiders, forest.table, parents, lambda one: weighed[one.pid].because or why(one))
     joined = {pid: (because,) for pid, because in admitted.items()}
     joined |= {pid: ("named with --include",) for pid in include if _may_include(forest, pid, known | set(joined))}
     setting = Setting(None, launch.engine, launch.settings, forest.proc)
@@ -92,6 +95,23 @@ def _weigh(forest: Forest, traits: Traits, members: list[Member], outsiders: lis
     owned = {inode: pid for pid, files in opened.items() if files is not None for inode in files.sockets()}
     weigh = partial(kin, traits=traits, forest=forest, peers=peers, owned=owned)
     return {entry.pid: weigh(entry) for entry in outsiders}
+
+
+def _left_by(entry: Entry, dead: list[Entry], forest: Forest) -> str:
+    """Say by whom a process without a parent was left; "" unless a dead member that nobody waited for led it.
+
+    A zombie keeps its pid, so the number of the group or session that it led cannot mean another one's; and into a
+    session one only comes by descent.
+    """
+    if entry.pid in forest.never or entry.kind not in {"program", "companion", "wrapper"} or entry.state in "ZX":
+        return ""
+    if forest.parent(entry) is not None:
+        return ""
+    for leader in dead:
+        for number, what in ((entry.group, "process group"), (entry.session, "session")):
+            if number == leader.pid and leader.key.start_ticks <= entry.key.start_ticks:
+                return f"in the {what} that {number}, dead and not waited for, led"
+    return ""
 
 
 def _may_include(forest: Forest, pid: int, known: set[int]) -> bool:

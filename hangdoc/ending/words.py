@@ -9,11 +9,13 @@ from rich.text import Text
 
 from hangdoc.ending.lookalikes import OWN_PYTHON
 from hangdoc.ending.memory import holdings, was_used
+from hangdoc.ending.namespaces import caveat
 from hangdoc.ending.outcome import Outcome, counts, exit_code
 from hangdoc.ending.plan import Plan
-from hangdoc.ending.records import GpuProof, LookAlike, Member, PortProof, Removal, Survivor, Thing
+from hangdoc.ending.records import After, GpuProof, LookAlike, Member, PortProof, Removal, Survivor, Thing
 from hangdoc.ending.remains import removal_command
 from hangdoc.errors import ExitCode
+from hangdoc.launch.find import PROC
 from hangdoc.report.rows import bullet, harmless, section
 from hangdoc.report.words import bytes_text, rank_text
 
@@ -85,21 +87,29 @@ def _stock(plan: Plan) -> Iterator[RenderableType]:
 def outcome_parts(outcome: Outcome) -> Iterator[RenderableType]:
     """Yield what was done and the proof."""
     ended, after = outcome.ended, outcome.after
-    if ended is None or after is None:
+    if ended is None:
         return
     code = exit_code(outcome)
     yield Text()
     yield _verdict(outcome, code)
-    yield from section("Done", [bullet("-", step) for step in ended.steps])
+    yield from section("Done", [bullet("-", step) for step in ended.steps or ("no signal was sent",)])
     restless = [bullet("!", RESTLESS, "bold red")] if ended.restless else []
     yield from section("Still there", [*(_survivor(one) for one in ended.survivors), *restless])
+    yield from section("Perhaps of it", list(_newcomers(ended.newcomers)))
     yield from section("Left alone", [bullet("-", f"{one.key.pid}: {one.because}") for one in ended.going_on])
+    if after is not None:
+        yield from _proof(outcome, after)
+
+
+def _proof(outcome: Outcome, after: After) -> Iterator[RenderableType]:
     yield from section(
         "Came back", [bullet("!", f"{one.key.pid}: {one.because}. {one.title}", "bold red") for one in after.returned]
     )
     yield from section("GPUs", list(_gpus(outcome)))
     yield from section("Ports", list(_port_rows(after.ports)))
-    yield from section("Removed, and left behind", [_removal(one) for one in after.removals])
+    hidden = caveat(PROC) if any(not one.removed for one in after.removals) else ""
+    rows = [_removal(one) for one in after.removals]
+    yield from section("Removed, and left behind", [*rows, *_caveat(hidden)])
 
 
 def stray_parts(strays: Sequence[Thing]) -> Iterator[RenderableType]:
@@ -107,7 +117,13 @@ def stray_parts(strays: Sequence[Thing]) -> Iterator[RenderableType]:
     rows = [bullet("-", f"{_kind(one)}: {removal_command(one.path)}") for one in strays[:MOST_STRAYS]]
     if len(strays) > MOST_STRAYS:
         rows.append(bullet("", f"and {len(strays) - MOST_STRAYS} more: --json lists them all"))
-    yield from section("Left by earlier launches: nobody visible has them open", rows)
+    yield from section(
+        "Left by earlier launches: nobody visible has them open", [*rows, *_caveat(caveat(PROC) if strays else "")]
+    )
+
+
+def _caveat(hidden: str) -> list[RenderableType]:
+    return [bullet("!", hidden, "yellow")] if hidden else []
 
 
 def nobody() -> RenderableType:
@@ -119,11 +135,19 @@ def _verdict(outcome: Outcome, code: ExitCode) -> RenderableType:
     ended = outcome.ended
     assert ended is not None
     count = f"{len(ended.gone)} of {len(ended.gone) + len(ended.survivors)} processes ended in {ended.seconds:.1f} s"
+    if ended.interrupted:
+        state = f"{len(ended.survivors)} still there" if ended.survivors else "nothing was proved"
+        return harmless(f"INTERRUPTED  {count}, {state}", "bold red")
     if code is ExitCode.OK:
         return harmless(f"GONE  {count}, nothing is left", "bold green")
     if code is ExitCode.UNDETERMINED:
         return harmless(f"GONE, NOT PROVED  {count}; GPU memory could not be compared", "bold yellow")
     return harmless(f"NOT CLEAN  {count}, something is left", "bold red")
+
+
+def _newcomers(found: Sequence[LookAlike]) -> Iterator[RenderableType]:
+    for one in found[-MOST_LOOK_ALIKES:]:
+        yield bullet("!", f"{one.key.pid}: {one.because}. {_short(one.title)}", "bold red")
 
 
 def _survivor(one: Survivor) -> RenderableType:

@@ -101,6 +101,18 @@ def test_who_cannot_be_held_is_never_called_gone(theatre: Theatre) -> None:
     assert launch["done"]["restless"] or is_gone
 
 
+@pytest.mark.parametrize("act", ["relay_slowly", "relay_by_exec", "relay_in_group"])
+def test_who_hands_over_slowly_is_seen(theatre: Theatre, act: str) -> None:
+    """A relay that hands over every 30 ms ends, or is told with exit 1: it slipped between the looks before."""
+    with (theatre.folder / "log").open("w") as log:
+        cast = theatre.launch(act, stdout=log, stderr=log)
+    code, launch = end(theatre, cast["launcher"])
+    is_gone = stands_still(theatre.folder / "at")
+    (theatre.folder / "stop").touch()
+    wait_until(lambda: theatre.left() == set())
+    assert code == (0 if is_gone else 1), launch["done"]
+
+
 def stands_still(file: Path) -> bool:
     """Nobody writes into a file for as long as a hundred relays take."""
     before = file.stat().st_mtime_ns

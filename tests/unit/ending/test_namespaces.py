@@ -7,11 +7,13 @@ import os
 import shutil
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hangdoc.ending.namespaces import sees_everybody
 from tests.conftest import NOT_TO_BE_HAD
 from tests.unit.cli.commands import REPOSITORY, argv, environment
 from tests.unit.ending.theatre import PATIENTS
@@ -53,6 +55,27 @@ def test_a_reused_pid_is_never_signalled(tmp_path: Path) -> None:
     assert told["hit"] == []
     assert told["left"] == []
     assert sum(told["exchanged"].values()) == ROUNDS
+
+
+@pytest.mark.parametrize("contained", [True, False])
+def test_lines_that_remove_carry_what_is_not_visible(tmp_path: Path, contained: bool) -> None:
+    """In a pid namespace the rm lines come with the caveat, in text and document; where all is visible without."""
+    if not contained and not sees_everybody(Path("/proc")):
+        pytest.skip(f"{NOT_TO_BE_HAD}the first pid namespace")
+    stray = Path(f"/dev/shm/psm_{uuid.uuid4().hex[:8]}")
+    stray.touch()
+    try:
+        for more in (), ("--json",):
+            command = argv("kill-clean", "--dry-run", *more)
+            if contained:
+                done = inside(*command, folder=tmp_path)
+            else:
+                done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+            assert f"rm -- {stray}" in done.stdout, done.stderr
+            assert ("look from the host before rm" in " ".join(done.stdout.split())) == contained
+        assert (json.loads(done.stdout)["caveat"] is not None) == contained
+    finally:
+        stray.unlink()
 
 
 STAGE = """

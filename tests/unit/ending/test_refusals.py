@@ -81,14 +81,18 @@ def test_another_users_launch_is_not_touched(theatre: Theatre) -> None:
 
 
 def test_wrong_use(theatre: Theatre) -> None:
-    """No such pid is 4; a test runner, an impossible inclusion, two contrary options are 2; nobody is touched."""
+    """No such pid is 4; an impossible inclusion or one without a launch is 2, so are contrary options; all live.
+
+    A dry run stays one with --yes.
+    """
     cast = theatre.launch("plain", "rank0", "rank1")
     root = str(cast["launcher"].pid)
     assert theatre.kill_clean("4194304", "--yes").code == 4
     assert theatre.kill_clean(root, "--yes", "--include", "1").code == 2
     assert theatre.kill_clean(root, "--yes", "--include", str(os.getpid())).code == 2
     assert theatre.kill_clean(root, "--yes", "--include", "4194304").code == 4
-    assert theatre.kill_clean(root, "--yes", "--dry-run").code == 2
+    assert theatre.kill_clean(root, "--yes", "--dry-run").code == 0
+    assert theatre.kill_clean("--yes", "--no-snapshot", "--include", root).code == 2
     assert theatre.kill_clean(root, "--yes", "--no-snapshot", "--record", "x.hangtrace").code == 2
     assert theatre.kill_clean(root, "--yes", "--gpu-timeout", "nan").code == 2
     assert theatre.kill_clean("--port", str(theatre.port), "--dry-run", "--json").code == 0

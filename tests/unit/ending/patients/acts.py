@@ -91,6 +91,19 @@ def unknown():
     stay()
 
 
+def forks():
+    """A launcher whose two forks keep its command line."""
+
+    def child(number):
+        tell(f"child{number}")
+        stay()
+
+    for number in (0, 1):
+        fork(child, number)
+    tell("launcher")
+    stay()
+
+
 def ignores_sigterm():
     deaf()
     launcher(stay, stay)
@@ -99,6 +112,12 @@ def ignores_sigterm():
 def drains():
     """Hears SIGTERM and goes on, as a server that waits for its requests does."""
     signal.signal(signal.SIGTERM, lambda *_: None)
+    launcher(stay, stay)
+
+
+def tells_of_sigterm():
+    """Says that it was asked to end, and goes on."""
+    signal.signal(signal.SIGTERM, lambda *_: tell("asked"))
     launcher(stay, stay)
 
 
@@ -242,6 +261,40 @@ def relay_apart():
     launcher()
 
 
+def relay_slowly():
+    """The same every 30 ms."""
+
+    def run():
+        title("sglang::scheduler_TP0")
+        while not (FOLDER / "stop").exists():
+            if os.fork():
+                os._exit(0)
+            os.setsid()
+            (FOLDER / "at").write_text(str(os.getpid()))
+            time.sleep(0.03)
+
+    fork(run)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    launcher()
+
+
+def relay_by_exec():
+    """Every 30 ms another program in a session of its own: only the launch's log ties it to the launch."""
+    script = FOLDER / "relay.sh"
+    script.write_text("[ -e stop ] && exit\necho $$ > at\nsleep 0.03\nsetsid sh relay.sh &\n")
+    subprocess.run(["setsid", "sh", script.name], cwd=FOLDER, check=True)
+    launcher(stay)
+
+
+def relay_in_group():
+    """Every 30 ms another program in the launch's own session, without its log."""
+    script = FOLDER / "relay.sh"
+    script.write_text("[ -e stop ] && exit\necho $$ > at\nsleep 0.03\nsh relay.sh &\n")
+    null = subprocess.DEVNULL
+    subprocess.run(["sh", script.name], cwd=FOLDER, stdout=null, stderr=null, check=True)
+    launcher(stay)
+
+
 def revive_each_other():
     """Two ranks, each of which starts the other anew, in a session of its own, as soon as that has died."""
 
@@ -295,6 +348,21 @@ def belongings():
     kept += [loads, server, ipc, baton, lock, unheld]
     globals()["KEPT"] = kept
     launcher(stay)
+
+
+def calls_hangdoc():
+    """A launcher that runs hangdoc on its own rank and writes down what came of it."""
+    pid = fork(rank, 0)
+    while Path(f"/proc/{pid}/cmdline").read_bytes()[:17] != b"sglang::scheduler":
+        time.sleep(0.01)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    with (FOLDER / "said").open("w") as said:
+        command = [sys.executable, "-m", "hangdoc", "kill-clean", str(pid), "--yes", "--no-snapshot"]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=environment, check=False)
+    (FOLDER / "code").write_text(str(done.returncode))
+    tell("answered")
+    tell("launcher")
+    stay()
 
 
 def with_a_caller():

@@ -1,0 +1,64 @@
+"""Ctrl-C while a launch is being ended: the code says that it is not gone, and the report how far it came."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+
+from tests.unit.cli.commands import LONGEST_S, argv, environment, wait_until
+from tests.unit.ending.theatre import Theatre, lives
+
+
+def begin(theatre: Theatre, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        argv("kill-clean", *arguments),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=theatre.folder,
+        env=environment(),
+    )
+
+
+def test_an_interrupted_ending_says_how_far_it_came(theatre: Theatre) -> None:
+    """Ctrl-C after SIGTERM: exit 1, and the document has the signals, who lives and the evidence, which is there."""
+    cast = theatre.launch("tells_of_sigterm", "rank0", "rank1")
+    with begin(theatre, str(cast["rank0"].pid), "--yes", "--json") as command:
+        theatre.wait_for("asked")
+        command.send_signal(signal.SIGINT)
+        out, err = command.communicate(timeout=LONGEST_S)
+    document = json.loads(out)
+    launch = document["launches"][0]
+    assert (command.returncode, document["exit_code"]) == (1, 1), err
+    assert launch["done"]["interrupted"] is True
+    assert launch["done"]["steps"][0].startswith(f"SIGTERM to {cast['launcher'].pid}")
+    assert {one["pid"] for one in launch["done"]["survivors"]} == {key.pid for key in cast.values() if lives(key)}
+    assert (theatre.folder / launch["snapshot"]).stat().st_size > 0
+
+
+def test_an_interrupted_ending_is_told_to_people(theatre: Theatre) -> None:
+    """Without --json the same in words: interrupted, which signals, who is still there."""
+    cast = theatre.launch("tells_of_sigterm", "rank0", "rank1")
+    with begin(theatre, str(cast["rank0"].pid), "--yes", "--no-snapshot") as command:
+        theatre.wait_for("asked")
+        command.send_signal(signal.SIGINT)
+        out, err = command.communicate(timeout=LONGEST_S)
+    assert command.returncode == 1, err
+    assert "INTERRUPTED" in out
+    assert f"SIGTERM to {cast['launcher'].pid}" in out
+    assert "Still there" in out
+
+
+def test_an_interruption_of_the_evidence_sends_no_signal(theatre: Theatre) -> None:
+    """Ctrl-C while the trace is written is no permission to go on: exit 1, and nothing after it is begun."""
+    cast = theatre.launch("tells_of_sigterm", "rank0", "rank1")
+    with begin(theatre, str(cast["rank0"].pid), "--yes", "--json") as command:
+        wait_until(lambda: list(theatre.folder.glob("*.hangtrace*")) != [])
+        command.send_signal(signal.SIGINT)
+        out, err = command.communicate(timeout=LONGEST_S)
+    done = json.loads(out)["launches"][0]["done"]
+    assert command.returncode == 1, err
+    assert done["interrupted"] is True
+    assert bool(done["steps"]) or all(lives(key) for key in cast.values())
