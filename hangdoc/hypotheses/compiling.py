@@ -5,7 +5,7 @@ from __future__ import annotations
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import SPIN_DEMAND_RATIO, activity
 from hangdoc.features.features import Member
-from hangdoc.features.launch_waits import deadlocks, unread_locks
+from hangdoc.features.launch_waits import deadlocks, standing_links, unread_locks
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.model.process import Process
 from hangdoc.model.reading import Known, Missing
@@ -70,12 +70,19 @@ def _is_below(process: Process, case: Case) -> bool:
 
 
 def _others_deadlock(case: Case) -> Outcome:
-    """Contrary: threads wait for each other in a circle meanwhile, which no compiler that ends will free."""
+    """Threads of a launch of no known engine wait for each other in a circle, which no compiler that ends will free.
+
+    In a server that is known, whatever it compiles is waited for.
+    """
+    if signs.is_server(case.features):
+        return Absent("whoever compiles in this server is waited for")
     if deadlocks(case.features):
         return Present("threads of the launch wait for each other in a circle meanwhile")
     for member in case.features.movers:
-        if (unread := unread_locks(member)) is not None:
-            return Unread.of(unread, f"which locks {signs.name_of(member.process)} waits for")
+        links = standing_links(member)
+        for unread in (member.waits, links, unread_locks(member)):
+            if isinstance(unread, Missing):
+                return Unread.of(unread, f"whom {signs.name_of(member.process)} waits for")
     return Absent("no threads wait for each other in a circle")
 
 
@@ -93,8 +100,7 @@ HYPOTHESIS = Hypothesis(
     essential=(_asks_for_a_compile, compilers_run),
     supporting=(compilers_run,),
     confirm_at=1,
-    contrary=(_others_deadlock,),
-    excluding=(signs.nobody_died,),
+    excluding=(_others_deadlock, signs.nobody_died),
     headline=lambda case: f"{signs.name_of(case.patient.process)} waits for kernels to be compiled, and compilers run.",
     culprits=lambda case: (signs.culprit(case.patient, "is compiling"),),
     action="Wait (10 to 20 min with a cold cache is usual), and keep the cache directory between starts.",
