@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 
-from hangdoc.cli.consent import consent
+from hangdoc.cli.asking import Wishes, nothing_touched, present
 from hangdoc.cli.failure import progress, say
 from hangdoc.cli.output import emit, emit_json, to_terminal
 from hangdoc.ending.carry_out import carry_out, not_begun, snapshot_path
@@ -16,59 +14,23 @@ from hangdoc.ending.named import refuse_callers, refuse_outsider
 from hangdoc.ending.outcome import Outcome, document, exit_code, worst
 from hangdoc.ending.plan import Plan, calling_users, prepared, stray_files, targets
 from hangdoc.ending.records import Thing
-from hangdoc.ending.words import nobody, outcome_parts, plan_parts, stray_parts
-from hangdoc.errors import ExitCode, HangdocError
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """The command's options."""
-
-    include: tuple[int, ...]
-    dry_run: bool
-    yes: bool
-    snapshot: bool
-    record: Path | None
-    gpu_timeout_s: float
-    as_json: bool
-    no_color: bool
+from hangdoc.ending.words import outcome_parts
+from hangdoc.errors import ExitCode
 
 
 def end(pid: int | None, port: int | None, wishes: Wishes) -> ExitCode:
     """End what is meant; returns the exit code."""
     with ExitStack() as stack:
-        with _nothing_touched():
+        with nothing_touched():
             refuse_callers(pid)
             roots = targets(pid, port)
             strays = stray_files(calling_users()) if pid is None and port is None else []
             plans = stack.enter_context(prepared(roots, wishes.include))
             refuse_outsider(pid, plans)
-            _present(plans, strays, wishes)
+            present(plans, strays, wishes)
         if wishes.dry_run:
             return _finish([Outcome(plan) for plan in plans], strays, wishes)
         return _finish(_carry_out_all(plans, wishes), strays, wishes)
-
-
-@contextmanager
-def _nothing_touched() -> Iterator[None]:
-    """Make of Ctrl-C before the first step what declining is."""
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        raise HangdocError("interrupted", "nothing was touched") from error
-
-
-def _present(plans: Sequence[Plan], strays: Sequence[Thing], wishes: Wishes) -> None:
-    """Show the plan and ask; returns when it may be carried out, or when there is nothing to carry out."""
-    if not wishes.as_json:
-        _show(plans, strays, wishes)
-    elif not (wishes.yes or wishes.dry_run):  # who is asked must have seen the plan
-        progress(to_terminal([part for plan in plans for part in plan_parts(plan)], no_color=True))
-    if wishes.dry_run or not plans:
-        return
-    if wishes.record and len(plans) > 1:
-        raise HangdocError(f"{len(plans)} launches do not fit into one --record file", "leave --record out")
-    consent(sum(len(plan.members) for plan in plans), yes=wishes.yes)
 
 
 def _carry_out_all(plans: Sequence[Plan], wishes: Wishes) -> list[Outcome]:
@@ -78,12 +40,6 @@ def _carry_out_all(plans: Sequence[Plan], wishes: Wishes) -> list[Outcome]:
         last = outcomes[-1].ended if outcomes else None
         outcomes.append(not_begun(plan) if last is not None and last.interrupted else _carry_out(plan, wishes))
     return outcomes
-
-
-def _show(plans: Sequence[Plan], strays: Sequence[Thing], wishes: Wishes) -> None:
-    parts = [part for plan in plans for part in plan_parts(plan)] or [nobody()]
-    with suppress(BrokenPipeError):  # nobody reads, but what was asked for is done all the same
-        emit(to_terminal([*parts, *stray_parts(strays)], no_color=wishes.no_color))
 
 
 def _tell(step: str) -> None:

@@ -56,7 +56,8 @@ def kill_clean(
     Exit codes: 0 all is gone, 1 something survived or was left, or Ctrl-C
     in the middle, 2 wrong use or declined, 3 GPU memory could not be compared, 4 not yours or not there.
     """
-    from hangdoc.cli.ending import Wishes, end
+    from hangdoc.cli.asking import Wishes
+    from hangdoc.cli.ending import end
 
     if include and pid is None and port is None:
         raise typer.BadParameter("--include adds to one launch: give its PID or --port, too")
