@@ -13,6 +13,7 @@ from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._chains import culprit_at, edges_behind, ends_behind, inferred_among, member_of, thread_of
 from hangdoc.hypotheses._waits import is_native, nobody_left_to_release, place, waits_for_others, worker_threads
 from hangdoc.model.diagnosis import Culprit
+from hangdoc.model.locks import LockKind
 from hangdoc.model.reading import Known, Missing, Reading
 
 GIL = "gil"
@@ -105,7 +106,28 @@ def _sits_in_a_futex(case: Case) -> Outcome:
     if stuck.value is None:
         return Absent(f"no thread of {name} waits for a lock (futex)")
     tid = stuck.value.tid
-    return Present(f"thread {tid} of {name} waits for a lock (futex): {place(case.patient, tid)}")
+    told = _told_of_owner(case, tid)
+    return Present(f"thread {tid} of {name} waits for a lock (futex): {place(case.patient, tid)}{told}")
+
+
+def _told_of_owner(case: Case, tid: int) -> str:
+    """Return the end of a sentence that says that what a thread waits for is of a kind that records no owner."""
+    if tid in _held(case) or isinstance(case.patient.locks, Missing):
+        return ""
+    newest = case.patient.locks.value[-1:]
+    waits = [wait for _, locks in newest for wait in locks.futexes if wait.tid == tid]
+    kinds = [OWNERLESS[wait.kind] for wait in waits if wait.owner_tid == Known(None) and wait.kind in OWNERLESS]
+    return f" ({kinds[0]}: no owner is recorded)" if kinds else ""
+
+
+OWNERLESS: dict[LockKind, str] = {
+    "condition": "a condition",
+    "semaphore": "a semaphore",
+    "barrier": "a barrier",
+    "rwlock": "a lock that readers hold",
+}
+"""Kinds that keep no owner (glibc's struct pthread_cond_t, sem_t, pthread_barrier_t; a rwlock only counts its readers).
+CPython's own locks are semaphores."""
 
 
 def _without_timeout(case: Case) -> Outcome:

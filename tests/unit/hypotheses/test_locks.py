@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+import pytest
+
 from hangdoc.criteria import Weighed, weigh
 from hangdoc.features.features import Features, features
 from hangdoc.features.launch_waits import latest_edges, standing_graph
@@ -16,7 +18,7 @@ from hangdoc.hypotheses.gil_held_asleep import HYPOTHESIS as GIL_ASLEEP
 from hangdoc.model.engine import Engine
 from hangdoc.model.fd import OpenFiles
 from hangdoc.model.link import Link
-from hangdoc.model.locks import FutexWait, Gil, Locks, PythonLock
+from hangdoc.model.locks import FutexWait, Gil, LockKind, Locks, PythonLock
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Known, Missing
 from hangdoc.model.snapshot import Payload
@@ -181,6 +183,25 @@ def test_older_traces_and_refused_readings() -> None:
     found = weighed(LOCK, rounds([None] * 4))
     assert (found.grade, [one.tid for one in found.culprits]) == ("likely", [101])
     assert weighed(LOCK, rounds([Missing("locks", "denied")] * 4)).grade == "undetermined"
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("condition", "a condition: no owner is recorded"),
+        ("semaphore", "a semaphore: no owner is recorded"),
+        ("barrier", "a barrier: no owner is recorded"),
+        ("rwlock", "a lock that readers hold: no owner is recorded"),
+        ("mutex", ""),
+    ],
+)
+def test_what_records_no_owner_says_so(kind: LockKind, says: str) -> None:
+    """Of a condition, a semaphore, a barrier and a lock that readers hold the report says that no owner is recorded."""
+    read = Locks((FutexWait(101, 64, "", kind, Known(None)),), Known(None), Known(()))
+    found = weighed(LOCK, rounds([read] * 4))
+    told = next(one for one in found.for_ if "waits for a lock (futex)" in one)
+    assert says in told
+    assert ("no owner is recorded" in told) == bool(says)
 
 
 def test_edges_of_locks_are_listed() -> None:
