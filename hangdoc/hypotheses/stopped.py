@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
-from hangdoc.features.features import is_tracker
+from hangdoc.features.features import Member, is_tracker
 from hangdoc.features.launch_waits import latest_edges
 from hangdoc.features.waits import starts_at
 from hangdoc.hypotheses import _signs as signs
@@ -38,6 +38,9 @@ def _is_missed(case: Case) -> Outcome:
     living = [member for member in features.members.values() if not is_tracker(member.process)]
     if all(isinstance(one.motion, Known) and one.motion.value.state in STOPPED_STATES for one in living):
         return Present("the whole launch is stopped")
+    for member in features.movers:
+        if member.key != case.patient.key and _waits_for_all(member):
+            return Present(f"{signs.name_of(member.process)} waits where every rank has to come")
     edges = [edge for edge in latest_edges(features) if edge.to_pid == case.patient.key.pid != edge.from_pid]
     for edge in edges:
         if not edge.weak:
@@ -46,6 +49,11 @@ def _is_missed(case: Case) -> Outcome:
         if isinstance(member.links, Missing):
             return Unread.of(member.links, f"whom {signs.name_of(member.process)} waits for")
     return Unread(f"whether anybody needs {name}: no wait leads to it for certain")
+
+
+def _waits_for_all(member: Member) -> bool:
+    """Tell whether a rank stands in a collective or a rendezvous."""
+    return isinstance(member.main, Known) and member.main.value.always_does("collective", "rendezvous")
 
 
 def _culprits(case: Case) -> tuple[Culprit, ...]:
