@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from hangdoc.errors import ExitCode, HangdocError
+from hangdoc.model.fd import OpenFiles
 from hangdoc.model.log import LogEvent
 from hangdoc.model.places import ThreadPlaces
 from hangdoc.model.reading import Missing
@@ -217,4 +218,4 @@ def test_equal_texts_get_equal_tokens(trace: Trace) -> None:
 
 def open_files(trace: Trace) -> list[Any]:
     readings = [getattr(sample.reading, "value", None) for shot in trace.snapshots for sample in shot.samples]
-    return [file for reading in readings for file in getattr(reading, "files", ())]
+    return [file for reading in readings if isinstance(reading, OpenFiles) for file in reading.files]
