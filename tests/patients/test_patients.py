@@ -10,8 +10,11 @@ from _pytest.mark import ParameterSet
 from hangdoc.diagnosis import diagnose
 from tests.golden.recording import keep
 from tests.patients.stage import HANGS, PATIENTS
-from tests.patients.ward import Ward, is_busy
+from tests.patients.ward import Ward
 from tests.properties.test_missing_readings import check, groups_of, without
+
+pytestmark = pytest.mark.slow
+"""The fast part replays their recorded twins instead (tests/golden/patients)."""
 
 SICK = sorted(name for name, patient in PATIENTS.items() if patient.truth.accepted & HANGS)
 WELL = sorted(set(PATIENTS) - set(SICK))
@@ -31,13 +34,8 @@ def accepted(name: str) -> frozenset[str]:
     return PATIENTS[name].truth.accepted | (frozenset({"undetermined"}) if is_unseen(name) else frozenset())
 
 
-def is_slow(name: str) -> bool:
-    """Tell whether the fast part leaves a patient out: the unseen ones, and the well ones that burn CPU."""
-    return is_unseen(name) or (name in WELL and is_busy(PATIENTS[name]))
-
-
 def cases(names: Iterable[str]) -> list[ParameterSet]:
-    return [pytest.param(name, id=name, marks=[pytest.mark.slow] * is_slow(name)) for name in names]
+    return [pytest.param(name, id=name) for name in names]
 
 
 @pytest.mark.parametrize("name", cases(SICK))
@@ -70,7 +68,6 @@ def test_no_false_hang(ward: Ward, name: str) -> None:
     keep(seen.file, f"patients/{name}")
 
 
-@pytest.mark.slow  # their recorded twins have it in the fast part
 @pytest.mark.parametrize("name", cases(sorted(PATIENTS)))
 def test_a_reading_less_makes_nothing_more_certain(ward: Ward, name: str) -> None:
     """Without any one probe of any one process of a real patient no grade rises and no hang appears."""
