@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pytest
-from _pytest.mark import ParameterSet
 
 from hangdoc.diagnosis import diagnose
 from tests.golden.recording import keep
@@ -34,11 +31,7 @@ def accepted(name: str) -> frozenset[str]:
     return PATIENTS[name].truth.accepted | (frozenset({"undetermined"}) if is_unseen(name) else frozenset())
 
 
-def cases(names: Iterable[str]) -> list[ParameterSet]:
-    return [pytest.param(name, id=name) for name in names]
-
-
-@pytest.mark.parametrize("name", cases(SICK))
+@pytest.mark.parametrize("name", SICK)
 def test_illness(ward: Ward, name: str) -> None:
     """A patient that hangs is called what it is, likely at least, and nobody but whoever has to move is named."""
     seen = ward.look(name)
@@ -51,14 +44,14 @@ def test_illness(ward: Ward, name: str) -> None:
     keep(seen.file, f"patients/{name}")
 
 
-@pytest.mark.parametrize("name", cases(sorted(name for name, patient in PATIENTS.items() if patient.truth.edges)))
+@pytest.mark.parametrize("name", sorted(name for name, patient in PATIENTS.items() if patient.truth.edges))
 def test_who_waits_for_whom(ward: Ward, name: str) -> None:
     """The waits that a patient has been given are listed, whatever the verdict is."""
     seen = ward.look(name)
     assert seen.patient.truth.edges <= seen.edges, seen.told()
 
 
-@pytest.mark.parametrize("name", cases(WELL))
+@pytest.mark.parametrize("name", WELL)
 def test_no_false_hang(ward: Ward, name: str) -> None:
     """A patient that idles, works, starts or will go on never hangs; one that was not seen to do so proves nothing."""
     seen = ward.look(name)
@@ -68,7 +61,7 @@ def test_no_false_hang(ward: Ward, name: str) -> None:
     keep(seen.file, f"patients/{name}")
 
 
-@pytest.mark.parametrize("name", cases(sorted(PATIENTS)))
+@pytest.mark.parametrize("name", sorted(PATIENTS))
 def test_a_reading_less_makes_nothing_more_certain(ward: Ward, name: str) -> None:
     """Without any one probe of any one process of a real patient no grade rises and no hang appears."""
     trace = ward.look(name).trace
