@@ -140,15 +140,20 @@ def _may_be(entry: Entry, traits: Traits, forest: Forest) -> bool:
 
 def _images(forest: Forest, root: Entry, inside: list[Entry]) -> dict[Image, int]:
     """Return the images whose exec happened inside: the root's own only when no outsider can have forked from it."""
-    images: dict[Image, int] = {}
+    own = read_image(forest.proc, root.key)
+    if own is None:
+        return {}  # nobody can say any more which of the others it inherited
+    images: dict[Image, int] = {own: root.pid}
     for one in inside:
         image = read_image(forest.proc, one.key)
         if image is not None:
             images.setdefault(image, one.pid)
     parent = forest.parent(root)
     above = read_image(forest.proc, parent.key) if parent is not None else None
-    known = root.sighting.is_launcher or above is not None
-    return {image: pid for image, pid in images.items() if pid != root.pid or (known and image != above)}
+    if not (root.sighting.is_launcher or above is not None) or own == above:
+        # By image, not by who was listed first: within one clock tick a child's pid may come before its parent's.
+        del images[own]
+    return images
 
 
 def _cgroups(forest: Forest, root: Entry, parent: Entry | None) -> dict[str, int]:
