@@ -43,7 +43,11 @@ def name_of(process: Process) -> str:
 
 def culprit(member: Member, reason: str, tid: int | None = None) -> Culprit:
     """Return a member as the one who has to move; tid: its main thread unless told."""
-    process = member.process
+    return process_as_culprit(member.process, reason, tid)
+
+
+def process_as_culprit(process: Process, reason: str, tid: int | None = None) -> Culprit:
+    """Return a process as the one who has to move, a member or one that is gone; tid: its main thread unless told."""
     return Culprit(
         pid=process.key.pid,
         start_ticks=process.key.start_ticks,

@@ -105,17 +105,7 @@ def _ended_in_order(case: Case) -> Outcome:
 
 
 def _culprits(case: Case) -> tuple[Culprit, ...]:
-    return tuple(
-        Culprit(
-            pid=process.key.pid,
-            start_ticks=process.key.start_ticks,
-            tid=process.key.pid,
-            role=process.role,
-            rank=process.rank,
-            reason="is dead",
-        )
-        for process in signs.the_first_dead(case.features)
-    )
+    return tuple(signs.process_as_culprit(process, "is dead") for process in signs.the_first_dead(case.features))
 
 
 def _headline(case: Case) -> str:

@@ -67,17 +67,8 @@ def _went_on(case: Case) -> Outcome:
 
 
 def _culprits(case: Case) -> tuple[Culprit, ...]:
-    return tuple(
-        Culprit(
-            pid=process.key.pid,
-            start_ticks=process.key.start_ticks,
-            tid=process.key.pid,
-            role=process.role,
-            rank=process.rank,
-            reason="had not loaded its weights when the others gave up",
-        )
-        for process in _others(case)
-    )
+    reason = "had not loaded its weights when the others gave up"
+    return tuple(signs.process_as_culprit(process, reason) for process in _others(case))
 
 
 def _headline(case: Case) -> str:

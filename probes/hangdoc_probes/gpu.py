@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -12,6 +13,7 @@ from hangdoc.model.reading import Known, Missing, Reading, Reason
 from hangdoc.model.snapshot import Payload, Sample
 from hangdoc.sampling.probe import Context, Probe, Round, Session
 from hangdoc_probes._nvml import NvmlChild, NvmlSilentError
+from hangdoc_probes._reading import DENIED
 
 NAME = "gpu"
 ANSWER_S = 3.0
@@ -91,7 +93,10 @@ class GpuSession:
 
     def _ask(self) -> dict[str, Any] | Missing:
         if self._child is None:
-            self._child = NvmlChild()
+            try:
+                self._child = NvmlChild()
+            except OSError as error:
+                return _not_started(error)
             if self._over:  # interrupted while it started
                 self._child.kill()
         try:
@@ -149,6 +154,12 @@ def _process(pid: int, used_bytes: int | None, uses: dict[str, Any]) -> GpuProce
 
 def _missing(reason: Reason, detail: str) -> Missing:
     return Missing(NAME, reason, detail, REMEDIES.get(reason, ""))
+
+
+def _not_started(error: OSError) -> Missing:
+    reason: Reason = "denied" if error.errno in DENIED else "failed"
+    detail = f"the program that asks NVML does not start: {sys.executable}: {error.strerror}"
+    return Missing(NAME, reason, detail, "install hangdoc where this user may run it; ulimit -n and -u may be too low")
 
 
 def open_session(context: Context, devices: Path = Path("/dev")) -> Session:

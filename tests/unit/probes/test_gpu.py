@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -167,6 +168,20 @@ def test_devices_without_the_library_are_missing(session: gpu.GpuSession, monkey
     reading = session.read()
     assert isinstance(reading, Missing)
     assert reading.reason == "not-installed"
+
+
+def test_a_program_that_cannot_be_started_is_missing(
+    tmp_path: Path, session: gpu.GpuSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An interpreter that this user may not run is Missing denied with a remedy, and no fault of hangdoc."""
+    interpreter = tmp_path / "python"
+    interpreter.touch(0o600)
+    monkeypatch.setattr(sys, "executable", str(interpreter))
+    reading = session.read()
+    assert isinstance(reading, Missing)
+    assert reading.reason == "denied"
+    assert str(interpreter) in reading.detail
+    assert reading.remedy
 
 
 def test_programs_that_the_driver_holds_are_not_piled_up(session: gpu.GpuSession) -> None:
