@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from hangdoc.criteria import Hypothesis
 from hangdoc.features.baseline import TYPICAL_S
 from hangdoc.features.clock import seconds_between
@@ -35,7 +37,7 @@ def log_report(seen: Features) -> LogReport | None:
         changed_s=log.silent_s if log.has_file_time else None,
         bar=None if bar is None else f"{bar.text}: {bar.done:.0f} of {bar.total:.0f}, {bar.step_s:.1f} s each",
         left_s=_value(bar.left_s) if bar is not None else None,
-        failures=_told([event for event in log.crashes if event.kind == "crash"]),
+        failures=_told(_failures(log)),
         complaints=_told(list(log.complaints)),
         baseline=compared(seen, log, start),
     )
@@ -61,8 +63,22 @@ def _newest(log: LogState) -> str:
     return max((event.stamp for event in (*log.milestones, *log.endless)), default="")
 
 
+def _failures(log: LogState) -> list[LogEvent]:
+    found = [*(event for event in log.crashes if event.kind == "crash"), *log.errors]
+    return sorted(found, key=lambda event: event.offset)
+
+
 def _told(events: list[LogEvent]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(f"{_who(event)}{event.text}" for event in events))[:MOST_LINES]
+    """Return each text once, with the line where it first stands, and how often it came."""
+    counts = Counter(f"{_who(event)}{event.text}" for event in events)
+    first: dict[str, int] = {}
+    for event in events:
+        first.setdefault(f"{_who(event)}{event.text}", event.line)
+    told = [
+        (f"line {line}: " if line else "") + text + (f" ({counts[text]} times)" if counts[text] > 1 else "")
+        for text, line in first.items()
+    ]
+    return tuple(told[:MOST_LINES])
 
 
 def _who(event: LogEvent) -> str:
@@ -136,7 +152,7 @@ def undetermined_log(seen: Features) -> str:
 
 
 def _has_ended(seen: Features) -> bool:
-    return isinstance(seen.log, Known) and any(event.kind == "crash" for event in seen.log.value.crashes)
+    return isinstance(seen.log, Known) and bool(_failures(seen.log.value))
 
 
 def deciding_steps(seen: Features, leader: Hypothesis | None) -> tuple[NextStep, ...]:

@@ -90,15 +90,18 @@ def log_phase(log: LogState, engine: Engine) -> Phase:
     """Return the phase that a log alone tells: that of the least advanced rank.
 
     Rule: the newest line that has a phase, whatever its kind; when it is one rank's, the least advanced of the ranks'
-    own newest lines. A batch means warm-up before the start said "ready", serving after it until it is answered, or
+    own newest lines. FlashInfer says that it loads kernels whether it compiles them or not: that tells only where no
+    other line does. A batch means warm-up before the start said "ready", serving after it until it is answered, or
     where the log has no step of the start at all. Fails on an excerpt whose lines are not in their order.
     """
     lines = sorted((*log.milestones, *log.crashes, *log.complaints, *log.endless), key=lambda event: event.offset)
-    told = [event for event in lines if _opens(event) or event.kind == "batch" or event.name == "watchdog"]
+    every = [event for event in lines if _opens(event) or event.kind == "batch" or event.name == "watchdog"]
+    told = [event for event in every if event.name != "flashinfer-build"] or every
     if not told:
-        return "rendezvous" if any(log.reached(name) for name in _CONNECTING) else "unknown"
+        connects = any(log.reached(name) for name in _CONNECTING) or any(e.name in _CONNECTING for e in log.crashes)
+        return "rendezvous" if connects else "unknown"
     newest = told[-1]
-    if log.reached("ready") and (newest.name == "generate-done" or newest.numbers.get("running") == 0):
+    if log.reached("ready") and (newest.name in _ANSWERED or newest.numbers.get("running") == 0):
         return "ready"
     if not _opens(newest):
         starts = any(event.kind == "milestone" and event.phase != "unknown" for event in told)
@@ -112,7 +115,9 @@ def _opens(event: LogEvent) -> bool:
     return event.phase != "unknown"
 
 
-_CONNECTING = ("gloo-connected", "nccl-begins", "nccl-channels")
+_ANSWERED = frozenset({"generate-done", "request-failed"})
+
+_CONNECTING = ("gloo-connected", "nccl-begins", "nccl-channels", "nccl-error")
 """Lines of libraries that are written late, and in other phases too: they tell only where nothing else does."""
 
 
