@@ -229,6 +229,7 @@ FAILURES = (
     failure("killed", r"^Killed$", "killed"),
     *TRACEBACK,
     *ELASTIC,
+    failure("agent-failed", r"\bChildFailedError:", "torchrun says that workers failed", victim=True),
     LogLine("interrupted", "milestone", re.compile(r"^KeyboardInterrupt\b"), "interrupted", "shutdown"),
     error("import", r"^ModuleNotFoundError\b|^ImportError\b", "a module cannot be imported"),
     error("assertion", r"^AssertionError\b", "an assertion failed"),

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from hangdoc import discovery
 from hangdoc.errors import HangdocError
 from hangdoc.logs.assemble import Material, trace_of
+from hangdoc.logs.attempts import of_last_attempt
 from hangdoc.logs.journal import Journal
 from hangdoc.logs.moment import Moment, ending
 from hangdoc.logs.pyspy import DumpedProcess, parse_dump
@@ -64,7 +65,7 @@ class _Found:
 
 def read(paths: list[Path], wishes: Wishes) -> Trace:
     """Return the trace of all inputs; HangdocError (exit 2) for inputs that are nothing hangdoc can read."""
-    listed = sources(paths)
+    listed = of_last_attempt(sources(paths), set(paths))
     from_directory = {one.path for one in listed} - set(paths)
     usable = [(one, kind) for one in listed if (kind := _kind(one, skip=one.path in from_directory)) is not None]
     traces = [one for one, kind in usable if kind == "trace"]
