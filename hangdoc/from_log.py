@@ -135,9 +135,17 @@ def undetermined_log(seen: Features) -> str:
     if isinstance(seen.log, Missing):
         return "Stacks of one moment do not tell whether anything moves: a second look would."
     last = None if isinstance(seen.start, Missing) else seen.start.value.last
+    behind = () if isinstance(seen.start, Missing) else seen.start.value.behind
     until = "" if seen.log.value.until_known else ", and not until when it stayed like this"
     if last is None:
         return f"This log alone does not tell whether the launch moves{until}."
+    if behind:
+        who = " ".join(f"{axis.upper()}{number}" for axis, number in behind[0])
+        more = f" and {len(behind) - 1} more" if len(behind) > 1 else ""
+        return (
+            f"{who}{more} has not come as far as the others and stands in {seen.phase}: a log alone does not tell "
+            f"whether that is slow or hung{until}."
+        )
     if seen.log.value.reached("ready") and seen.phase in {"ready", "serving"}:
         return f"Its log says that it became ready; a log alone does not tell whether it still answers{until}."
     bar = bar_at_end(seen.log.value)

@@ -6,6 +6,7 @@ from hangdoc.criteria import Absent, Case, Outcome, Present, Unread
 from hangdoc.features.clock import seconds_between
 from hangdoc.features.features import Features, Member
 from hangdoc.features.outputs import HARD_WATCHDOG
+from hangdoc.features.startup import Rank
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.log import LogEvent
@@ -54,6 +55,11 @@ def first_cause(features: Features) -> LogEvent | None:
     if named and not _only_suffered(named[-1], found, causes):
         return named[-1]
     return next(iter((*causes, *own, *found)), None)
+
+
+def rank_words(rank: Rank) -> str:
+    """Return a rank as the report writes it: NODE1 TP9."""
+    return " ".join(f"{axis.upper()}{number}" for axis, number in rank)
 
 
 def place(event: LogEvent) -> str:
@@ -126,7 +132,7 @@ def goes_on_after(features: Features, event: LogEvent) -> LogEvent | None:
 
 def _near(event: LogEvent, later: LogEvent) -> bool:
     """Tell whether a line is of the same group as an event: data-parallel groups do not wait for each other."""
-    axes = event.rank.keys() & later.rank.keys() & {"dp", "node"}
+    axes = event.rank.keys() & later.rank.keys() & {"dp", "server"}
     return all(event.rank[axis] == later.rank[axis] for axis in axes)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.hypotheses import _log_signs as logs
 from hangdoc.hypotheses import _signs as signs
-from hangdoc.model.reading import Missing
+from hangdoc.model.reading import Known, Missing
 
 
 def _ready_or_ended(case: Case) -> Outcome:
@@ -13,6 +13,9 @@ def _ready_or_ended(case: Case) -> Outcome:
     log = case.features.log
     if isinstance(log, Missing):
         return Unread.of(log, "whether it became ready")
+    start = case.features.start
+    if isinstance(start, Known) and start.value.behind:
+        return Absent(f"{logs.rank_words(start.value.behind[0])} has not come as far as the others")
     if log.value.phase == "shutdown":
         return Present("it was told to end")
     if log.value.reached("ready"):
