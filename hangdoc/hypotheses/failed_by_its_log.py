@@ -6,6 +6,7 @@ from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.features import Features
 from hangdoc.hypotheses import _log_signs as logs
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses._log_advice import advice
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.log import LogEvent
 from hangdoc.model.reading import Missing
@@ -77,9 +78,8 @@ def _headline(case: Case) -> str:
 
 
 def _action(case: Case) -> str:
-    first = _first(case.features)
-    where = "the first failure in the log" if first is None or not first.line else f"line {first.line} of the log"
-    return f"Read {where} and the traceback there; later failures are mostly victims."
+    log = case.features.log
+    return advice(_first(case.features), "" if isinstance(log, Missing) else log.value.path)
 
 
 HYPOTHESIS = Hypothesis(

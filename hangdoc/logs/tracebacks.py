@@ -18,9 +18,12 @@ FARTHEST_BYTES = 64 << 10
 NEXT_BYTES = 4 << 10
 """From the line that says that an exception was caught, or who had it, to the traceback. Arbitrary."""
 
-_PARTS = HEADS | {"chained", "caught"}
 _NOTICES = frozenset({"child-failed", "sigquit", "scheduler-dead", "subprocess-crashed", "child-ended", "taken-down"})
 """Said of a process from outside: no such line is the end of a traceback."""
+
+
+_NAMELESS = frozenset({"python-error", "assertion"})
+"""Exceptions that say less than who had them."""
 
 
 @dataclass
@@ -112,7 +115,7 @@ def _one(block: _Block) -> LogEvent:
         return replace(
             cause, rank=head.rank or cause.rank, offset=head.offset, line=head.line, stamp=head.stamp or cause.stamp
         )
-    name = head.name if cause.kind == "error" else cause.name
+    name = head.name if cause.name in _NAMELESS else cause.name
     text = f"{head.text}: {cause.text}"
     return replace(head, name=name, text=text, victim=head.victim or cause.victim, phase=_phase(head, cause))
 

@@ -108,7 +108,7 @@ def test_where_it_stands(tmp_path: Path) -> None:
     """The report names the line as an editor counts, and the next step sends there."""
     found = of(READY.replace("\n", "\r\n") + "3%\r4%\r" + hit("TP1", "KeyError: 1"), tmp_path)
     assert "(line 13)" in found.headline
-    assert "line 13 of the log" in found.next_steps[0].action
+    assert "sed -n 8,73p" in found.next_steps[0].action
     assert "above" not in found.next_steps[0].action
 
 
