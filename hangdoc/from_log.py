@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from hangdoc.criteria import Hypothesis
 from hangdoc.features.baseline import TYPICAL_S
 from hangdoc.features.clock import seconds_between
@@ -35,7 +37,7 @@ def log_report(seen: Features) -> LogReport | None:
         changed_s=log.silent_s if log.has_file_time else None,
         bar=None if bar is None else f"{bar.text}: {bar.done:.0f} of {bar.total:.0f}, {bar.step_s:.1f} s each",
         left_s=_value(bar.left_s) if bar is not None else None,
-        failures=_told([event for event in log.crashes if event.kind == "crash"]),
+        failures=_told(_failures(log)),
         complaints=_told(list(log.complaints)),
         baseline=compared(seen, log, start),
     )
@@ -61,8 +63,22 @@ def _newest(log: LogState) -> str:
     return max((event.stamp for event in (*log.milestones, *log.endless)), default="")
 
 
+def _failures(log: LogState) -> list[LogEvent]:
+    found = [*(event for event in log.crashes if event.kind == "crash"), *log.errors]
+    return sorted(found, key=lambda event: event.offset)
+
+
 def _told(events: list[LogEvent]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(f"{_who(event)}{event.text}" for event in events))[:MOST_LINES]
+    """Return each text once, with the line where it first stands, and how often it came."""
+    counts = Counter(f"{_who(event)}{event.text}" for event in events)
+    first: dict[str, int] = {}
+    for event in events:
+        first.setdefault(f"{_who(event)}{event.text}", event.line)
+    told = [
+        (f"line {line}: " if line else "") + text + (f" ({counts[text]} times)" if counts[text] > 1 else "")
+        for text, line in first.items()
+    ]
+    return tuple(told[:MOST_LINES])
 
 
 def _who(event: LogEvent) -> str:
@@ -119,9 +135,17 @@ def undetermined_log(seen: Features) -> str:
     if isinstance(seen.log, Missing):
         return "Stacks of one moment do not tell whether anything moves: a second look would."
     last = None if isinstance(seen.start, Missing) else seen.start.value.last
+    behind = () if isinstance(seen.start, Missing) else seen.start.value.behind
     until = "" if seen.log.value.until_known else ", and not until when it stayed like this"
     if last is None:
         return f"This log alone does not tell whether the launch moves{until}."
+    if behind:
+        who = " ".join(f"{axis.upper()}{number}" for axis, number in behind[0])
+        more = f" and {len(behind) - 1} more" if len(behind) > 1 else ""
+        return (
+            f"{who}{more} has not come as far as the others and stands in {seen.phase}: a log alone does not tell "
+            f"whether that is slow or hung{until}."
+        )
     if seen.log.value.reached("ready") and seen.phase in {"ready", "serving"}:
         return f"Its log says that it became ready; a log alone does not tell whether it still answers{until}."
     bar = bar_at_end(seen.log.value)
@@ -136,7 +160,7 @@ def undetermined_log(seen: Features) -> str:
 
 
 def _has_ended(seen: Features) -> bool:
-    return isinstance(seen.log, Known) and any(event.kind == "crash" for event in seen.log.value.crashes)
+    return isinstance(seen.log, Known) and bool(_failures(seen.log.value))
 
 
 def deciding_steps(seen: Features, leader: Hypothesis | None) -> tuple[NextStep, ...]:

@@ -7,91 +7,15 @@ from __future__ import annotations
 
 import re
 
+from hangdoc.engines._failures import FAILURES
 from hangdoc.model.engine import LogLine
 from hangdoc.model.log import Phase
-
-
-def failure(
-    name: str, pattern: str, text: str, phase: Phase = "unknown", *, victim: bool = False, since: str = ""
-) -> LogLine:
-    """Return a line that says that a process failed; victim: it suffers from somebody else's failure."""
-    return LogLine(name, "crash", re.compile(pattern), text, phase, since=since, victim=victim)
 
 
 def complaint(name: str, pattern: str, text: str, phase: Phase = "unknown") -> LogLine:
     """Return a line by which somebody complains that something takes long; phase: the only one that it is heard in."""
     return LogLine(name, "watchdog", re.compile(pattern), text, phase)
 
-
-FAILURES = (
-    failure("out-of-memory", r"OutOfMemoryError|CUDA out of memory", "out of GPU memory"),
-    failure("cuda-error", r"CUDA error: (?!out of memory)", "CUDA error"),
-    failure("fatal-python", r"Fatal Python error: (?P<what>\w+)", "Fatal Python error: {what}"),
-    failure("port-taken", r"EADDRINUSE|Address already in use", "address in use"),
-    failure("port-taken", r"port at \d+ is not available in \d+ seconds", "address in use"),
-    failure("gloo-mesh", r"Gloo connectFullMesh failed", "Gloo connectFullMesh failed", "rendezvous"),
-    failure("terminate", r"terminate called after throwing|terminate called without an active", "terminate called"),
-    failure(
-        "shared-memory",
-        r"shared memory segment /dev/shm/|Error while creating shared memory segment|"
-        r"posix_fallocate failed: No space left|/dev/shm/\S+.*No space left|No space left.*/dev/shm/|Bus error",
-        "no space in shared memory",
-    ),
-    failure("nccl-error", r"\bnccl(?:System|UnhandledCuda|Internal|InvalidUsage|Remote)Error\b", "NCCL error"),
-    failure(
-        "host-out-of-memory", r"[Oo]ut of memory: Killed process (?P<pid>\d+)", "killed process {pid}: out of memory"
-    ),
-    failure("xid", r"\bXid \((?:PCI:)?[\w:.]+\): (?P<code>\d+)", "Xid {code} of the NVIDIA driver"),
-    failure(
-        "worker-exit",
-        r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)",
-        "rank {rank} exited with code {code}",
-    ),
-    # What started the server says how it ended: a shell, Slurm, Docker, kubectl, MPI, ray.
-    failure(
-        "ended-by-signal",
-        r": line \d+: +(?P<pid>\d+) (?:Killed|Aborted|Segmentation fault|Bus error)\b|^\*\*\* SIG\w+ received at",
-        "ended by a signal",
-    ),
-    failure(
-        "ended-in-batch",
-        r"srun: error: .*(?:Killed|Exited with exit code)|slurmstepd: error: .*(?:oom.kill|CANCELLED)",
-        "the process was ended",
-    ),
-    failure("exit-code", r"(?:exited with code|terminated with exit code) (?P<code>[1-9]\d*)$", "exit code {code}"),
-    failure("mpi-exit", r"mpirun noticed that process rank (?P<rank>\d+) .*exited", "rank {rank} exited"),
-    failure("ray-death", r"A worker died or was killed while executing a task", "a worker died"),
-    failure(
-        "heap-damage",
-        r"^(?:free|malloc|realloc|munmap_chunk)\(\): |^double free or corruption|^corrupted (?:size|double-linked)",
-        "its memory is wrong",
-    ),
-    failure("signal", r"^(?:Segmentation fault|Bus error|Aborted) ?\(core dumped\)", "killed by a signal"),
-    # The printer of each of these waited for somebody who failed.
-    failure(
-        "barrier-errors",
-        r"Rank (?P<printer>\d+) successfully reached monitoredBarrier, but received errors while waiting for "
-        r"send/recv from rank (?P<rank>\d+)",
-        "the barrier failed: rank {rank} did not answer rank {printer}",
-        victim=True,
-    ),
-    failure(
-        "barrier-timeout",
-        r"Ranks? (?P<rank>\d+)[\d, ]* failed to pass monitoredBarrier",
-        "the barrier timed out: rank {rank} never came",
-        victim=True,
-    ),
-    failure(
-        "peer-closed", r"(?i:gloo|c10d|nccl|store).*Connection (?:closed|reset) by peer", "a peer is gone", victim=True
-    ),
-    failure(
-        "taken-down",
-        r"taking the entire process down|Some NCCL operations have failed or timed out",
-        "taken down after a failed collective",
-        victim=True,
-    ),
-    failure("killed", r"^Killed$", "killed", victim=True),
-)
 
 COMPLAINTS = (
     complaint(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from hangdoc.engines._torch import LINES, complaint, failure
+from hangdoc.engines._failures import failure
+from hangdoc.engines._torch import LINES, complaint
 from hangdoc.model.engine import Activity, Engine, FrameRule, LogLine, Option, Step, Title
 from hangdoc.model.log import LogEventKind, Phase
 
@@ -142,6 +143,7 @@ LOG_LINES = (
         kind="batch",
     ),
     _line("generate-done", r'"POST /(?:generate|v1/\S+) HTTP/1.1" 200', "POST 200", kind="batch"),
+    _line("request-failed", r'"POST /(?:generate|v1/\S+) HTTP/1.1" [45]\d\d', "POST failed", kind="batch"),
     _line(
         "deep-gemm-warmup",
         r"DeepGEMM warmup:\s+(?P<percent>\d+)%",
@@ -176,7 +178,7 @@ LOG_LINES = (
     failure("sigquit", r"SIGQUIT received\. signum=", "SIGQUIT received: one child failed", victim=True, since="0.5.5"),
     failure(
         "scheduler-dead",
-        r"Rank (?P<rank>\d+) scheduler (?:is dead|died during initialization)",
+        r"Rank (?P<rank>\d+) scheduler (?:is dead|died during initialization)(?: \(exit code: (?P<code>-?\d+)\))?",
         "rank {rank} scheduler died",
     ),
     failure(

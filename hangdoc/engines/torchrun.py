@@ -31,6 +31,13 @@ LOG_LINES = (
         "torchrun starts",
         "launch",
     ),
+    LogLine(
+        "restarts",
+        "milestone",
+        re.compile(r"will restart worker group|restart_count=[1-9]"),
+        "torchrun starts the workers again",
+        "launch",
+    ),
     LogLine("rendezvous-begin", "milestone", re.compile(r"Rendezvous'ing worker group"), "rendezvous", "rendezvous"),
     LogLine(
         "rendezvous-end", "milestone", re.compile(r"Rendezvous complete for workers"), "rendezvous complete", "launch"

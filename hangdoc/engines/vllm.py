@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from hangdoc.engines._torch import LINES, complaint, failure
+from hangdoc.engines._failures import failure
+from hangdoc.engines._torch import LINES, complaint
 from hangdoc.model.engine import Activity, Engine, FrameRule, LogLine, Option, Step, Title
 from hangdoc.model.log import LogEventKind, Phase
 
@@ -70,6 +71,7 @@ def _line(name: str, pattern: str, text: str, phase: Phase = "unknown", kind: Lo
 
 
 # Wordings of both engine generations; the log's own prefix (level, time, module and line) is off when these are tried.
+# A line that says that something has ended leaves the phase as it is: what comes next says so by itself.
 LOG_LINES = (
     _line("server-args", r"vLLM API server version", "vLLM API server version", "launch"),
     _line("engine-config", r"^Initializing (?:a V1|an) LLM engine", "Initializing the LLM engine", "launch"),
@@ -94,7 +96,7 @@ LOG_LINES = (
     _line(
         "compile-graph", r"^Compiling a graph for|^Cache the graph|^Directly load", "Compiling a graph", "jit-compile"
     ),
-    _line("compile-end", r"^torch\.compile takes [\d.]+ s in total", "torch.compile has ended", "memory-pool"),
+    _line("compile-end", r"^torch\.compile takes [\d.]+ s in total", "torch.compile has ended", "jit-compile"),
     _line(
         "kv-cache-allocated",
         r"^GPU KV cache size:|^# (?:GPU|cuda) blocks:|^Maximum concurrency for",
@@ -115,14 +117,13 @@ LOG_LINES = (
         "progress",
     ),
     _line("capture-end", r"^Graph capturing finished", "Graph capturing finished", "graph-capture"),
-    _line(
-        "ready-summary", r"^init engine \(profile, create kv cache, warmup model\) took", "init engine took", "warmup"
-    ),
+    _line("ready-summary", r"^init engine \(profile, create kv cache, warmup model\) took", "init engine took"),
     _line("http-started", r"^INFO:\s+Started server process \[(?P<pid>\d+)", "Started server process", "warmup"),
     _line("http-listening", r"^INFO:\s+Uvicorn running on|^Starting vLLM API server", "Uvicorn running", "warmup"),
     _line("ready", r"^INFO:\s+Application startup complete", "Application startup complete", "ready"),
     _line("decode-batch", r"Avg prompt throughput:.*Running: (?P<running>\d+) reqs", "throughput", kind="batch"),
     _line("generate-done", r'"POST /(?:generate|v1/\S+) HTTP/1.1" 200', "POST 200", kind="batch"),
+    _line("request-failed", r'"POST /(?:generate|v1/\S+) HTTP/1.1" [45]\d\d', "POST failed", kind="batch"),
     _line("shutdown", r"^INFO:\s+Shutting down|^Shutting down FastAPI|^\[shutdown\]", "Shutting down", "shutdown"),
     failure("engine-core", r"EngineCore (?:encountered a fatal error|failed to start)", "EngineCore failed"),
     failure("worker-died", r"Worker proc \S*?-(?P<rank>\d+) died unexpectedly", "worker {rank} died"),

@@ -26,7 +26,8 @@ class LogState:
     order in which they were last written; grown_bytes: growth of the file in the window; silent_s: since its last
     write, at the end of the window; until_known: somebody watched
     until then; complaints: all lines by which somebody complains of a wait; endless: the newest batch and progress
-    lines; lines, size_bytes, last_stamp: of the whole file; has_file_time: the file's own time of change is known.
+    lines; errors: lines of failures that a server may survive; lines, size_bytes, last_stamp: of the whole file;
+    has_file_time: the file's own time of change is known.
     """
 
     milestones: tuple[LogEvent, ...]
@@ -38,6 +39,7 @@ class LogState:
     progress: tuple[LogEvent, ...] = ()
     complaints: tuple[LogEvent, ...] = ()
     endless: tuple[LogEvent, ...] = ()
+    errors: tuple[LogEvent, ...] = ()
     lines: int = 0
     size_bytes: int = 0
     last_stamp: str = ""
@@ -78,6 +80,7 @@ def log_state(index: Index, window: Window, end_wall_ns: int) -> Reading[LogStat
             progress=_last_of_each(every),
             complaints=tuple(event for event in every if event.kind == "watchdog"),
             endless=tuple(event for event in every if event.kind in {"batch", "progress"}),
+            errors=tuple(event for event in every if event.kind == "error"),
             lines=last.lines,
             size_bytes=last.size_bytes,
             last_stamp=last.last_stamp,

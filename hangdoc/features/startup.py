@@ -31,7 +31,8 @@ class Start:
     """The steps of a start that a log has, in their order.
 
     expected: the steps still to come; ranks: everybody who printed a step that each rank prints; absent: the ranks of
-    them that have not said the last such step; dated: its times have a date; texts: what the newest version prints for
+    them that have not said the last such step; behind: of several files those who have not come as far as the others;
+    dated: its times have a date; texts: what the newest version prints for
     a step, by the step's name.
     """
 
@@ -39,6 +40,7 @@ class Start:
     expected: tuple[Step, ...]
     ranks: frozenset[Rank]
     absent: tuple[Rank, ...]
+    behind: tuple[Rank, ...]
     dated: bool
     texts: Mapping[str, str]
 
@@ -73,12 +75,30 @@ def start_of(milestones: Sequence[LogEvent], engine: Engine) -> Start:
     ranks = frozenset(rank for one in found if one.step.every_rank for rank in one.by)
     dated = not any(0 < len(event.stamp) < len("01-02 03:04:05") for event in milestones)
     texts = {line.name: line.text for line in engine.log_lines}
-    return Start(tuple(found), engine.steps[after + 1 :], ranks, _absent(found, ranks), dated, texts)
+    absent = _absent(found, ranks)
+    behind = _behind(milestones, absent, ranks)
+    return Start(tuple(found), engine.steps[after + 1 :], ranks, absent, behind, dated, texts)
 
 
 def _absent(found: Sequence[Reached], ranks: frozenset[Rank]) -> tuple[Rank, ...]:
     ranked = [one for one in found if one.step.every_rank]
     return tuple(sorted(ranks - ranked[-1].by)) if ranked else ()
+
+
+FILES = ("node", "server")
+"""Axes of a rank that count files: of one launch's nodes, of several servers."""
+
+
+def _behind(milestones: Sequence[LogEvent], absent: tuple[Rank, ...], ranks: frozenset[Rank]) -> tuple[Rank, ...]:
+    """Return the ranks, or whole files, that have not come as far as other files and have not said "ready"."""
+    files = {part for event in milestones for part in rank_of(event) if part[0] in FILES}
+    if len(files) < 2:
+        return ()
+    ready = {part for event in milestones if event.name == "ready" for part in rank_of(event)}
+    silent = {(file,) for file in files if not any(file in rank for rank in ranks)}
+    return tuple(
+        sorted(rank for rank in {*absent, *silent} if ready.isdisjoint(part for part in rank if part in files))
+    )
 
 
 def rank_of(event: LogEvent) -> Rank:
@@ -90,15 +110,22 @@ def log_phase(log: LogState, engine: Engine) -> Phase:
     """Return the phase that a log alone tells: that of the least advanced rank.
 
     Rule: the newest line that has a phase, whatever its kind; when it is one rank's, the least advanced of the ranks'
-    own newest lines. A batch means warm-up before the start said "ready", serving after it until it is answered, or
+    own newest lines. FlashInfer says that it loads kernels whether it compiles them or not: that tells only where no
+    other line does. A batch means warm-up before the start said "ready", serving after it until it is answered, or
     where the log has no step of the start at all. Fails on an excerpt whose lines are not in their order.
     """
+    behind = start_of(log.milestones, engine).behind
     lines = sorted((*log.milestones, *log.crashes, *log.complaints, *log.endless), key=lambda event: event.offset)
-    told = [event for event in lines if _opens(event) or event.kind == "batch" or event.name == "watchdog"]
+    if behind:
+        theirs = [[event for event in lines if _opens(event) and {*rank} <= {*rank_of(event)}] for rank in behind]
+        return min((own[-1].phase if own else "launch" for own in theirs), key=ORDER.index)
+    every = [event for event in lines if _opens(event) or event.kind == "batch" or event.name == "watchdog"]
+    told = [event for event in every if event.name != "flashinfer-build"] or every
     if not told:
-        return "rendezvous" if any(log.reached(name) for name in _CONNECTING) else "unknown"
+        connects = any(log.reached(name) for name in _CONNECTING) or any(e.name in _CONNECTING for e in log.crashes)
+        return "rendezvous" if connects else "unknown"
     newest = told[-1]
-    if log.reached("ready") and (newest.name == "generate-done" or newest.numbers.get("running") == 0):
+    if log.reached("ready") and (newest.name in _ANSWERED or newest.numbers.get("running") == 0):
         return "ready"
     if not _opens(newest):
         starts = any(event.kind == "milestone" and event.phase != "unknown" for event in told)
@@ -112,7 +139,9 @@ def _opens(event: LogEvent) -> bool:
     return event.phase != "unknown"
 
 
-_CONNECTING = ("gloo-connected", "nccl-begins", "nccl-channels")
+_ANSWERED = frozenset({"generate-done", "request-failed"})
+
+_CONNECTING = ("gloo-connected", "nccl-begins", "nccl-channels", "nccl-error")
 """Lines of libraries that are written late, and in other phases too: they tell only where nothing else does."""
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Outcome, Present, Unread
+from hangdoc.features.clock import seconds_between
 from hangdoc.features.features import Features, Member
 from hangdoc.features.outputs import HARD_WATCHDOG
+from hangdoc.features.startup import Rank
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.log import LogEvent
-from hangdoc.model.reading import Missing
+from hangdoc.model.reading import Known, Missing
 
 WATCHDOGS = frozenset({HARD_WATCHDOG, "watchdog-soft", "nccl-watchdog"})
 """Complaints of somebody who measured that nothing moved: 300 s without a batch, 600 s in a collective."""
@@ -22,15 +24,70 @@ def log_is_all(case: Case) -> Outcome:
 
 
 def failures(features: Features) -> tuple[LogEvent, ...]:
-    """Return the lines that say that a process failed, in their order."""
+    """Return the lines that say that something failed, in their order; those that ended nothing, too."""
     if isinstance(features.log, Missing):
         return ()
-    return tuple(event for event in features.log.value.crashes if event.kind == "crash")
+    crashes = [event for event in features.log.value.crashes if event.kind == "crash"]
+    return tuple(sorted((*crashes, *features.log.value.errors), key=lambda event: event.offset))
+
+
+def lasting(features: Features) -> tuple[LogEvent, ...]:
+    """Return the failures after which the launch did not go on."""
+    return tuple(event for event in failures(features) if goes_on_after(features, event) is None)
 
 
 def own_failures(features: Features) -> tuple[LogEvent, ...]:
     """Return the failures of those that failed by themselves, not of those who waited for them."""
-    return tuple(event for event in failures(features) if not event.victim)
+    return tuple(event for event in lasting(features) if not event.victim)
+
+
+def first_cause(features: Features) -> LogEvent | None:
+    """Return the failure that the others follow from.
+
+    Rule: what torchrun saw first, unless that rank only suffered and another one had a cause of its own; then the first
+    failure that has a cause of its own, or a process that a signal ended; then the first process that somebody saw to
+    end; then the first who suffered. Fails where the culprit prints nothing and somebody else's error is of its own.
+    """
+    found = lasting(features)
+    own = [event for event in found if not event.victim]
+    causes = [event for event in own if event.name not in _NOTICES or event.numbers.get("code", 0) in _HARD_CODES]
+    named = [event for event in own if event.name == "root-cause"]
+    if named and not _only_suffered(named[-1], found, causes):
+        return named[-1]
+    return next(iter((*causes, *own, *found)), None)
+
+
+def rank_words(rank: Rank) -> str:
+    """Return a rank as the report writes it: NODE1 TP9."""
+    return " ".join(f"{axis.upper()}{number}" for axis, number in rank)
+
+
+def place(event: LogEvent) -> str:
+    """Return where a line stands, for the end of a sentence; nothing where that was not counted."""
+    return f" (line {event.line})" if event.line else ""
+
+
+def _only_suffered(named: LogEvent, found: tuple[LogEvent, ...], causes: list[LogEvent]) -> bool:
+    """Tell whether all that a rank said is that others were gone, while another rank had a cause of its own."""
+    number = int(named.numbers.get("rank", -1))
+    said = [event for event in found if event is not named and _number(event) == number]
+    others = [event for event in causes if event is not named and _number(event) not in (number, None)]
+    return bool(said) and all(event.victim for event in said) and bool(others)
+
+
+def _number(event: LogEvent) -> int | None:
+    """Return the bare number of the rank that printed a line, as torchrun counts; None where it is not told."""
+    return next(iter(event.rank.values())) if len(event.rank) == 1 else None
+
+
+_NOTICES = frozenset(
+    {"scheduler-dead", "subprocess-crashed", "child-ended", "worker-exit", "exit-code", "worker-died", "root-cause"}
+    | {"killed", "ended-by-signal", "ended-in-batch", "mpi-exit", "ray-death", "core-died"}
+)
+"""Lines in which somebody says of another process that it ended: it may have ended because of a third one."""
+
+_HARD_CODES = frozenset({-4, -6, -7, -8, -9, -11, 132, 134, 135, 136, 137, 139})
+"""Exit codes of a process that a signal ended from outside: no exception of a peer does that."""
 
 
 def watchdogs(features: Features) -> tuple[LogEvent, ...]:
@@ -46,14 +103,63 @@ def first_is_older(first: tuple[LogEvent, ...], second: tuple[LogEvent, ...]) ->
 
 
 def goes_on_after(features: Features, event: LogEvent) -> LogEvent | None:
-    """Return a line of work or of the start that came after an event; None when nothing did."""
+    """Return a line that proves that an event was survived; None when there is none.
+
+    Rule: a batch, or that the server is ready, more than 5 s later (or a second such line, where no line has a time);
+    any step of the rank that it happened to; of an event without a rank a later step of every rank. An error that
+    a server may survive is also survived when a request is answered after it, well or not. Why: the others go on until
+    they next wait for the rank that failed, and lines of other processes come a little late. Another data-parallel
+    group goes on all the same, so that its batches prove nothing. Fails where a second server writes to the same file.
+    """
     if isinstance(features.log, Missing):
         return None
     log = features.log.value
     work = [one for one in (*log.milestones, *log.endless) if one.phase != "shutdown" and one.kind != "progress"]
-    later = [one for one in work if one.offset > event.offset and one.name not in _AFTER_ALL]
-    return later[-1] if later else None
+    later = [one for one in work if one.offset > event.offset and one.name not in _AFTER_ALL and _near(event, one)]
+    served = [one for one in later if one.kind == "batch" or one.phase == "ready"]
+    if event.kind != "error" and event.name not in _SURVIVED_BY_ANSWERS:
+        served = [one for one in served if one.name != "request-failed"]
+    settled = [one for one in served if _settled(event, one)]
+    if settled:
+        return settled[-1]
+    if len(served) > 1 and not event.stamp:
+        return served[-1]
+    answered = [one for one in later if one.name == "request-failed"]
+    if answered and (event.kind == "error" or event.name in _SURVIVED_BY_ANSWERS):
+        return answered[-1]
+    return _everybody_stepped(event, [one for one in later if one.kind == "milestone"], log.milestones)
 
+
+def _near(event: LogEvent, later: LogEvent) -> bool:
+    """Tell whether a line is of the same group as an event: data-parallel groups do not wait for each other."""
+    axes = event.rank.keys() & later.rank.keys() & {"dp", "server"}
+    return all(event.rank[axis] == later.rank[axis] for axis in axes)
+
+
+def _settled(event: LogEvent, later: LogEvent) -> bool:
+    gap = seconds_between(event.stamp, later.stamp)
+    return isinstance(gap, Known) and gap.value > SETTLED_S
+
+
+def _everybody_stepped(event: LogEvent, later: list[LogEvent], every: tuple[LogEvent, ...]) -> LogEvent | None:
+    """Return a step that the rank of an event, or every rank that prints some, made after it."""
+    steps = [one for one in later if one.phase != "unknown"]
+    ranks = {tuple(sorted(one.rank.items())) for one in every if one.rank}
+    if event.rank:
+        return next((one for one in reversed(steps) if one.rank == event.rank), None)
+    if event.kind == "crash" and event.name not in _SURVIVED_BY_ANSWERS:
+        if ranks:
+            return None  # of a process that is not named the steps of the others tell nothing
+        steps = [one for one in steps if _settled(event, one) or not event.stamp]
+    went = {tuple(sorted(one.rank.items())) for one in steps if one.rank}
+    return steps[-1] if steps and went >= ranks else None
+
+
+SETTLED_S = 5.0
+"""Seconds after a failure in which lines of those who are not hit by it yet still come. Arbitrary: two batches."""
+
+_SURVIVED_BY_ANSWERS = frozenset({"out-of-memory"})
+"""Failures that servers catch: a request of theirs is refused, and the next one is answered."""
 
 _AFTER_ALL = frozenset(
     {"nccl-channels", "nccl-begins", "gloo-connected", "custom-all-reduce", "group-on-several-nodes", "connecting"}

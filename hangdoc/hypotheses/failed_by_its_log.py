@@ -6,6 +6,7 @@ from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.features import Features
 from hangdoc.hypotheses import _log_signs as logs
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses._log_advice import advice
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.log import LogEvent
 from hangdoc.model.reading import Missing
@@ -18,13 +19,14 @@ def _names_a_failure(case: Case) -> Outcome:
     first = _first(case.features)
     if first is None:
         return Absent("the log names no failure")
-    return Present(f"its log says: {_by(first)}{first.text}")
+    if first.victim and not any(event.kind == "crash" for event in logs.lasting(case.features)):
+        return Unread(f"whether anybody failed: its log only says: {_by(first)}{first.text}")
+    return Present(f"its log says: {_by(first)}{first.text}{logs.place(first)}")
 
 
 def _first(features: Features) -> LogEvent | None:
-    """Return the first failure of somebody's own; where there are only victims, the first of them."""
-    found = (*logs.own_failures(features), *logs.failures(features))
-    return found[0] if found else None
+    """Return the failure that the others follow from; where the launch went on after all of them, the first one."""
+    return logs.first_cause(features) or next(iter(logs.failures(features)), None)
 
 
 def _by(event: LogEvent) -> str:
@@ -41,9 +43,9 @@ def _watchdog_came_first(case: Case) -> Outcome:
 
 
 def _it_went_on(case: Case) -> Outcome:
-    """Batches or steps of the start came after the last failure: it was survived."""
+    """Batches or steps of the start came after every failure: all were survived."""
     found = logs.failures(case.features)
-    later = logs.goes_on_after(case.features, found[-1]) if found else None
+    later = logs.goes_on_after(case.features, found[-1]) if found and not logs.lasting(case.features) else None
     return (
         Present(f"after that its log went on: {later.text}") if later is not None else Absent("nothing came after it")
     )
@@ -72,7 +74,12 @@ def _headline(case: Case) -> str:
         return "A process failed."
     if first.victim:
         return f"Somebody failed; the log has only who suffered from it: {first.text}."
-    return f"A process failed: {_by(first)}{first.text}."
+    return f"A process failed: {_by(first)}{first.text}{logs.place(first)}."
+
+
+def _action(case: Case) -> str:
+    log = case.features.log
+    return advice(_first(case.features), "" if isinstance(log, Missing) else log.value.path)
 
 
 HYPOTHESIS = Hypothesis(
@@ -86,6 +93,7 @@ HYPOTHESIS = Hypothesis(
     excluding=(_watchdog_came_first, _it_went_on, logs.in_order),
     headline=_headline,
     culprits=_culprits,
-    action="Read the first failure in the log and the traceback above it; later ones are mostly victims.",
+    action="Read the first failure in the log and the traceback there; later failures are mostly victims.",
+    action_in=_action,
     playbook="failed-by-its-log",
 )

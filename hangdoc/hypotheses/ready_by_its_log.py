@@ -5,7 +5,7 @@ from __future__ import annotations
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.hypotheses import _log_signs as logs
 from hangdoc.hypotheses import _signs as signs
-from hangdoc.model.reading import Missing
+from hangdoc.model.reading import Known, Missing
 
 
 def _ready_or_ended(case: Case) -> Outcome:
@@ -13,6 +13,9 @@ def _ready_or_ended(case: Case) -> Outcome:
     log = case.features.log
     if isinstance(log, Missing):
         return Unread.of(log, "whether it became ready")
+    start = case.features.start
+    if isinstance(start, Known) and start.value.behind:
+        return Absent(f"{logs.rank_words(start.value.behind[0])} has not come as far as the others")
     if log.value.phase == "shutdown":
         return Present("it was told to end")
     if log.value.reached("ready"):
@@ -30,7 +33,7 @@ def _nothing_is_open(case: Case) -> Outcome:
     if not since or log.value.phase == "shutdown":
         return Present("no request came after that")
     last = since[-1]
-    if last.name == "generate-done" or last.numbers.get("running") == 0:
+    if last.name in {"generate-done", "request-failed"} or last.numbers.get("running") == 0:
         return Present("the last request was answered")
     return Unread("whether the last request was answered")
 
@@ -39,7 +42,7 @@ def _something_is_wrong(case: Case) -> Outcome:
     """A failure, a watchdog or a complaint is in the log after it became ready."""
     if isinstance(case.features.log, Missing):
         return Unread.of(case.features.log, "whether something failed")
-    found = (*logs.failures(case.features), *case.features.log.value.complaints)
+    found = (*logs.lasting(case.features), *case.features.log.value.complaints)
     ready = [event.offset for event in case.features.log.value.milestones if event.name == "ready"]
     later = [event for event in found if event.offset > (ready or [0])[-1]]
     told = [event.offset for event in case.features.log.value.milestones if event.phase == "shutdown"]

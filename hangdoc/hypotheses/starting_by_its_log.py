@@ -66,7 +66,7 @@ def _something_failed(case: Case) -> Outcome:
     """A failure or a complaint is in the log."""
     if isinstance(case.features.log, Missing):
         return Unread.of(case.features.log, "whether something failed")
-    found = (*logs.failures(case.features), *case.features.log.value.complaints)
+    found = (*logs.lasting(case.features), *case.features.log.value.complaints)
     return Present(f"its log says: {found[0].text}") if found else Absent("the log names no failure")
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from hangdoc.logs.blocks import SmiTable
+from hangdoc.logs.elastic import ElasticReport
 from hangdoc.logs.lines import read_line
 from hangdoc.logs.prefixes import unwrap
 from hangdoc.logs.pyspy import TextDumps
+from hangdoc.logs.tracebacks import Tracebacks
 from hangdoc.model.engine import Engine
 from hangdoc.model.log import LogEvent
 
@@ -17,6 +22,9 @@ KEPT_FIRST, KEPT_LAST = 20, 3
 
 MOST_KINDS = 20_000
 """Different (event, rank) pairs. Arbitrary: 30 kinds of lines on 512 ranks are 15,360."""
+
+_FAILURES = frozenset({"crash", "error"})
+_NUMBERED = _FAILURES | {"watchdog"}
 
 ENDLESS = frozenset({"batch", "progress"})
 """Kinds that come without end: only the end of a log has them."""
@@ -58,11 +66,15 @@ class Kept:
 class Journal:
     """Takes the lines of one log that may mean something.
 
-    launch: which one of several in the file is the patient, counted from 1; None: the last one.
+    launch: which one of several in the file is the patient, counted from 1; None: the last one; number_of: gives the
+    number of the line at an offset, 0 for none.
     """
 
-    def __init__(self, engine: Engine, launch: int | None = None) -> None:
+    def __init__(
+        self, engine: Engine, launch: int | None = None, number_of: Callable[[int], int] = lambda _offset: 0
+    ) -> None:
         self.engine = engine
+        self._number_of = number_of
         self.launches = 0
         self.settings: dict[str, str] = {}
         self.version = ""
@@ -71,6 +83,7 @@ class Journal:
 
     def _clear(self) -> None:
         self._kept: dict[tuple[object, ...], Kept] = {}
+        self.tracebacks, self.report = Tracebacks(), ElasticReport()
         self.dumps = TextDumps()
         self._dump_end = 0
         self.table = SmiTable()
@@ -89,9 +102,31 @@ class Journal:
             return None
         if event.name == "server-args":
             self._launch(text)
+        elif event.name == "restarts" and not self.is_over:
+            self._clear()
         if not self.is_over:
-            self.add(event)
+            self._sorted_in(event, text)
         return event
+
+    def _sorted_in(self, event: LogEvent, text: str) -> None:
+        """Keep an event; the lines of a failure that takes several are put together first."""
+        if event.kind in _NUMBERED:
+            event = replace(event, line=self._number_of(event.offset))
+        if event.name == "interrupted":
+            self.tracebacks.interrupted()
+        if event.kind not in _FAILURES:
+            self.add(event)
+        elif self.report.take(event) or (self.tracebacks.is_open and _is_source(text, self.engine.rank_axis)):
+            return
+        else:
+            for one in self.tracebacks.take(event):
+                self.add(one)
+
+    def close(self) -> None:
+        """Take what was still open at the log's end."""
+        self.dumps.close()
+        for one in (*self.tracebacks.flush(), *((told,) if (told := self.report.told()) is not None else ())):
+            self.add(one)
 
     def add(self, event: LogEvent) -> None:
         """Keep one event."""
@@ -126,6 +161,11 @@ class Journal:
             self._dump_end = offset + len(text)
         elif not self.table.take(bare.text) and not self.version:
             self.version = _version_in(bare.text)
+
+
+def _is_source(text: str, rank_axis: str) -> bool:
+    """Tell whether a line is indented: a traceback quotes the source, which names failures that did not happen."""
+    return unwrap(text, rank_axis).text.startswith("  ")
 
 
 def _version_in(text: str) -> str:

@@ -40,7 +40,9 @@ def events(data: bytes, engine: Engine, offset: int = 0, since: datetime | None 
         line = text_of(raw)
         if oldest and len(stamp := stamp_of(line)) == len(oldest):
             is_older = stamp < oldest
-        if not is_older and (event := read_line(line, engine, offset + start)) is not None:
+        if is_older or (event := read_line(line, engine, offset + start)) is None:
+            continue
+        if event.kind != "error":  # what a server may survive tells nothing while it is looked at
             yield event
 
 

@@ -95,9 +95,11 @@ def _named(who: str, rank_axis: str) -> dict[str, int]:
 
 
 def _of_docker(line: str) -> Unwrapped:
-    """Return the text of one line of docker's json-file driver; any other line as it is."""
+    """Return the text of one line of docker's json-file driver, or of torch's error file; any other line as it is."""
     try:
         record = json.loads(line)
+        if "log" not in record and isinstance(told := record["message"]["message"], str):
+            return Unwrapped(told)
         text, time = record["log"], record.get("time", "")
         return Unwrapped(text.rstrip("\n"), normal(time)) if isinstance(text, str) else Unwrapped(line)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

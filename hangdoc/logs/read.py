@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
 from hangdoc import discovery
 from hangdoc.errors import HangdocError
 from hangdoc.logs.assemble import Material, trace_of
+from hangdoc.logs.attempts import of_last_attempt
 from hangdoc.logs.journal import Journal
 from hangdoc.logs.moment import Moment, ending
 from hangdoc.logs.pyspy import DumpedProcess, parse_dump
 from hangdoc.logs.recognise import engine_of, kind_of
 from hangdoc.logs.rotation import rank_in_name, together
+from hangdoc.logs.several import FileLog, of_last_launch, told_apart
 from hangdoc.logs.sources import STDIN, Source, last_bytes, pieces, sources
 from hangdoc.logs.stream import LogText, Stream
 from hangdoc.model.engine import Engine
@@ -54,17 +58,20 @@ class Wishes:
     fast: bool = True
 
 
+_Log: TypeAlias = tuple[list[Source], LogText, Journal]
+
+
 @dataclass
 class _Found:
     """What the inputs hold."""
 
-    logs: list[tuple[list[Source], LogText, Journal]] = field(default_factory=list)
+    logs: list[_Log] = field(default_factory=list)
     dumps: list[DumpedProcess] = field(default_factory=list)
 
 
 def read(paths: list[Path], wishes: Wishes) -> Trace:
     """Return the trace of all inputs; HangdocError (exit 2) for inputs that are nothing hangdoc can read."""
-    listed = sources(paths)
+    listed = of_last_attempt(sources(paths), set(paths))
     from_directory = {one.path for one in listed} - set(paths)
     usable = [(one, kind) for one in listed if (kind := _kind(one, skip=one.path in from_directory)) is not None]
     traces = [one for one, kind in usable if kind == "trace"]
@@ -80,6 +87,7 @@ def read(paths: list[Path], wishes: Wishes) -> Trace:
         _answer_from_end(groups[0][-1], engine, wishes)
     for group in groups:
         found.logs.append(_log(group, engine, wishes, several=len(groups) > 1))
+    found.logs = _told_apart(found.logs, engine)
     return _trace(found, engine, wishes)
 
 
@@ -134,9 +142,7 @@ def _engine(groups: list[list[Source]]) -> Engine:
     return discovery.engine(engine_of(*texts))
 
 
-def _log(
-    group: list[Source], engine: Engine, wishes: Wishes, *, several: bool
-) -> tuple[list[Source], LogText, Journal]:
+def _log(group: list[Source], engine: Engine, wishes: Wishes, *, several: bool) -> _Log:
     data: Iterator[bytes] = chain.from_iterable(pieces(one) for one in group)
     if group[0].path == STDIN:
         engine, data = _recognised(data, wishes)
@@ -149,6 +155,22 @@ def _log(
     rank = rank_in_name(group[0], engine.rank_axis) if several else {}
     events = tuple(event if event.rank or not rank else replace(event, rank=rank) for event in text.events)
     return group, LogText(events, text.lines, text.size_bytes, text.last_stamp), stream.journal
+
+
+def _told_apart(logs: list[_Log], engine: Engine) -> list[_Log]:
+    """Leave out files of older launches, and give the lines of several servers or nodes the numbers of their files."""
+    if len(logs) < 2:
+        return logs
+    files = [
+        FileLog(group[0].name, rank_in_name(group[0], engine.rank_axis), text.events, text.last_stamp)
+        for group, text, _ in logs
+    ]
+    kept = [pair for pair, is_last in zip(zip(logs, files, strict=True), of_last_launch(files), strict=True) if is_last]
+    apart = told_apart([file for _, file in kept], engine)
+    return [
+        (group, dataclasses.replace(text, events=events), journal)
+        for ((group, text, journal), _), events in zip(kept, apart, strict=True)
+    ]
 
 
 def _recognised(data: Iterator[bytes], wishes: Wishes) -> tuple[Engine, Iterator[bytes]]:

@@ -19,7 +19,8 @@ _SIGNS: tuple[tuple[EngineName, re.Pattern[bytes]], ...] = (
             rb"sglang|server_args=|Init torch distributed|Init parallel|fired up and ready|Load weight (?:begin|end)|"
             rb"(?:Prefill|Decode) batch[.,]|\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: (?:DP|PP|TP|EP)\d+)+\]|"
             rb"[Ww]atchdog timeout \(self\.|Capture cuda graph|could finish the model loading|hit an exception:|"
-            rb"(?:Scheduler|DataParallelController) watchdog timeout|from detokenizer for last"
+            rb"(?:Scheduler|DataParallelController) watchdog timeout|from detokenizer for last|"
+            rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] INFO:     \S"  # how only SGLang has Uvicorn log
         ),
     ),
     (

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
 
 from hangdoc.logs.pyspy import DumpedProcess
+from hangdoc.logs.several import NODE, SERVER
 from hangdoc.model.engine import Engine
 from hangdoc.model.log import LogEvent
 from hangdoc.model.process import Process, ProcessKey, Role
@@ -54,7 +55,8 @@ class Roster:
             if event.rank and event.kind != "crash" and event.numbers.get("pid", 0) > 0 and event.name != "ras-count"
         }
         for key in printed:
-            self._rank(dict(key), pids.get(key, 0))
+            if not _is_a_file_only(key, printed):
+                self._rank(dict(key), pids.get(key, 0))
         for rank in _expected(settings, [dict(rank) for rank in printed]):
             self._rank(rank, 0)
         if not any(one.role != _LAUNCHER for one in self._found):
@@ -85,6 +87,11 @@ class Roster:
         because = "named by the log" if pid > 0 else "its lines are in the log"
         self._found.append(Process(key=key, ppid=0, role=role, rank=rank, title=title[:200], member_because=because))
         return key
+
+
+def _is_a_file_only(key: tuple[tuple[str, int], ...], printed: Collection[tuple[tuple[str, int], ...]]) -> bool:
+    """Tell whether a rank is no more than the number of a file in which others print ranks of their own."""
+    return len(key) == 1 and key[0][0] in (NODE, SERVER) and any(key[0] in other and other != key for other in printed)
 
 
 def _expected(settings: Mapping[str, str], printed: Sequence[Mapping[str, int]]) -> list[dict[str, int]]:

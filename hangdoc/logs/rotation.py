@@ -49,6 +49,6 @@ def rank_in_name(source: Source, axis: str) -> dict[str, int]:
     if match is not None:
         return {axis if match["axis"] not in {"tp", "dp", "pp"} else match["axis"]: int(match["number"])}
     parent = source.path.parent
-    if source.path.stem in {"stdout", "stderr"} and parent.name.isdigit():
+    if source.path.stem in {"stdout", "stderr", "error"} and parent.name.isdigit():
         return {axis: int(parent.name)}
     return {}

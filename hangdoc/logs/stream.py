@@ -44,8 +44,10 @@ class Stream:
     """One log being read. fast: use the multi-pattern engine where it is installed."""
 
     def __init__(self, engine: Engine, launch: int | None = None, *, fast: bool = True) -> None:
-        self.journal = Journal(engine, launch)
+        self.journal = Journal(engine, launch, self._number_of)
         self.size_bytes = 0
+        self._piece, self._piece_at = b"", 0
+        self._counted_to, self._line_feeds = 0, 0
         self._engine = engine
         self._lines_of: Lines = lines_for(engine, fast=fast)
         self._rest = b""
@@ -56,6 +58,8 @@ class Stream:
 
     def feed(self, piece: bytes) -> None:
         """Take the next bytes; nothing of a piece is copied but its last, unfinished line."""
+        self._number_of(self.size_bytes)
+        self._piece, self._piece_at = piece, self.size_bytes
         if b"\r" in piece:
             piece = piece.replace(b"\r", b"\n")
         before, self.size_bytes = self.size_bytes, self.size_bytes + len(piece)
@@ -72,6 +76,14 @@ class Stream:
         if first < whole:
             self._take(piece, first, whole, before + whole)
 
+    def _number_of(self, offset: int) -> int:
+        """Return the number of the line at an offset, as an editor counts: carriage returns end none."""
+        until = min(offset - self._piece_at, len(self._piece))
+        if until > self._counted_to - self._piece_at:
+            self._line_feeds += self._piece.count(b"\n", max(0, self._counted_to - self._piece_at), until)
+            self._counted_to = offset
+        return self._line_feeds + 1
+
     def _unfinished(self, piece: bytes) -> None:
         self._rest += piece
         if len(self._rest) > LONGEST_PIECE_BYTES:
@@ -83,7 +95,7 @@ class Stream:
         if self._rest:
             line, self._rest = self._rest + b"\n", b""
             self._take(line, 0, len(line), self.size_bytes + 1)
-        self.journal.dumps.close()
+        self.journal.close()
         tail = b"".join(data[begin:end] for data, begin, end in self._newest)[-TAIL_BYTES:]
         if not self.journal.is_over:
             found = events(tail, self._engine, self._tail_end - len(tail))

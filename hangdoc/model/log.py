@@ -21,7 +21,8 @@ Phase: TypeAlias = Literal[
 ]
 """Least advanced first; "unknown" last."""
 
-LogEventKind: TypeAlias = Literal["milestone", "crash", "watchdog", "batch", "progress"]
+LogEventKind: TypeAlias = Literal["milestone", "crash", "error", "watchdog", "batch", "progress"]
+"""crash: a line that only a failure of a process prints; error: one that a server may survive."""
 
 
 class LogEvent(Struct, frozen=True, kw_only=True):
@@ -32,7 +33,8 @@ class LogEvent(Struct, frozen=True, kw_only=True):
     text: the table's own wording with the numbers of the line, never free text of the line;
     stamp: the line's time as the log's own clock printed it, without a zone ("2026-01-02 03:04:05", "01-02 03:04:05",
     "03:04:05"; "" for a line without one); victim: who prints it suffers from somebody else's failure;
-    numbers: of the line: of a bar done, total, elapsed_s, left_s; of a failure pid, code, or rank, whom it speaks of.
+    numbers: of the line: of a bar done, total, elapsed_s, left_s; of a failure pid, code, or rank, whom it speaks of;
+    line: its number in its file, counted from 1 (0: not counted).
     """
 
     kind: LogEventKind
@@ -44,6 +46,7 @@ class LogEvent(Struct, frozen=True, kw_only=True):
     stamp: str = ""
     victim: bool = False
     numbers: dict[str, float] = {}
+    line: int = 0
 
 
 class LogTail(Struct, frozen=True, tag="log"):

@@ -39,6 +39,19 @@ def grouped(missing: Iterable[MissingReading]) -> list[Lack]:
     return [_lack(members) for members in groups.values()]
 
 
+def of_a_log(missing: Iterable[MissingReading]) -> list[Lack]:
+    """Return the same for a log, which lacks nearly everything of every process: one entry for each remedy."""
+    groups: dict[tuple[Reason, str], list[MissingReading]] = {}
+    for one in missing:
+        groups.setdefault((one.reason, one.remedy), []).append(one)
+    return [_together(members) if len(members) > 1 else _lack(members) for members in groups.values()]
+
+
+def _together(members: Sequence[MissingReading]) -> Lack:
+    probes = ", ".join(dict.fromkeys(one.probe for one in members))
+    return Lack(f"{REASON_WORDS[members[0].reason]}: {len(members)} readings ({probes})", members[0].remedy)
+
+
 def _lack(members: Sequence[MissingReading]) -> Lack:
     first = members[0]
     details = {one.detail for one in members}

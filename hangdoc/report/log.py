@@ -22,7 +22,8 @@ def log_rows(log: LogReport | None) -> list[RenderableType]:
 
 
 def _rows(log: LogReport) -> Iterator[RenderableType]:
-    lines = f", {log.lines} lines" if log.lines else ""
+    until = " until it was ready" if any(step.name == "ready" for step in log.steps) else ""
+    lines = f", {log.lines} lines{until}" if log.lines else ""
     yield bullet("", f"{log.path}: {bytes_text(log.size_bytes)}{lines}{_end(log)}")
     for step in log.steps:
         yield bullet("+", _step(step), "green")

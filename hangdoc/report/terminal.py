@@ -12,7 +12,7 @@ from rich.text import Text
 from hangdoc.diagnosis import UNSURE
 from hangdoc.model.diagnosis import Culprit, Diagnosis, Finding, GpuState, Output, ProcessState, Target, Wait, WaitEnd
 from hangdoc.report.document import timestamp
-from hangdoc.report.lacks import Lack, grouped
+from hangdoc.report.lacks import Lack, grouped, of_a_log
 from hangdoc.report.log import log_rows
 from hangdoc.report.plain import plain
 from hangdoc.report.ranks import ranks_compared
@@ -45,18 +45,21 @@ def parts(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     yield from section("Who has to move", [_culprit(one, diagnosis.target) for one in diagnosis.culprits])
     yield from section("Next", _next_steps(diagnosis))
     log = list(section("Log", log_rows(diagnosis.log)))
-    if diagnosis.target.kind == "log":  # all that there is; elsewhere the processes themselves say more
+    is_log = diagnosis.target.kind == "log"
+    if is_log:  # all that there is; elsewhere the processes themselves say more
         yield from log
     yield from _evidence(diagnosis)
     yield from section("Who waits for whom", _waits(diagnosis))
     yield from section("Ranks compared", ranks_compared(diagnosis))
-    if diagnosis.target.kind != "log":
+    if not is_log:
         yield from log
-    yield from _verdicts(diagnosis)
+    yield from _verdicts_of_log(diagnosis) if is_log else _verdicts(diagnosis)
     yield from section("Output", _outputs(diagnosis.outputs))
     yield from section("GPUs", [_gpu(one) for one in diagnosis.gpus or ()])
-    yield from section("Not read", [_lack(one) for one in grouped(diagnosis.missing)])
-    yield from _processes(diagnosis.processes)
+    lacks = of_a_log(diagnosis.missing) if is_log else grouped(diagnosis.missing)
+    yield from section("Not read", [_lack(one) for one in lacks])
+    if not is_log or any(one.phase != "unknown" or one.state for one in diagnosis.processes):
+        yield from _processes(diagnosis.processes)
     yield _foot(diagnosis)
 
 
@@ -111,6 +114,24 @@ def _verdicts(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     yield from section("Also found", [_finding(one, one.for_) for one in still])
     yield from section("Ruled out", [_finding(one, one.against) for one in out])
     yield from section("Neither shown nor ruled out", [_finding(one, one.missing or one.against) for one in left])
+
+
+def _verdicts_of_log(diagnosis: Diagnosis) -> Iterator[RenderableType]:
+    """Name what a log can speak of; the hypotheses that rest on readings which no log gives are only counted."""
+    carrying = {finding.id for finding in _carrying(diagnosis)}
+    others = [finding for finding in diagnosis.hypotheses if finding.id not in carrying]
+    still = [finding for finding in others if finding.grade in ("confirmed", "likely")]
+    left = [finding for finding in others if finding.grade == "undetermined"]
+    told = [finding for finding in left if not any(_NOT_IN_INPUT in reason for reason in finding.missing[:1])]
+    rows = [_finding(one, one.missing or one.against) for one in told]
+    ruled_out = len(others) - len(still) - len(left)
+    rows.append(bullet("~", f"{len(left) - len(told)} more that rest on readings that no log gives", "dim"))
+    rows.append(bullet("x", f"{ruled_out} that this log rules out (--json says why)", "dim"))
+    yield from section("Also found", [_finding(one, one.for_) for one in still])
+    yield from section("Other hypotheses", rows)
+
+
+_NOT_IN_INPUT = "not-in-input"
 
 
 def _finding(finding: Finding, reasons: Sequence[str]) -> RenderableType:

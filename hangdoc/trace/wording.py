@@ -43,9 +43,9 @@ _WORDS_OF_SURROUNDINGS = _words("frames room shared somebody space stands")
 
 _WORDS_OF_LOGS = _words(
     """
-    addresses api application assigned autotuned backend block bs capturing channels check cold compiling counts custom
-    enginecore enqueued initializing llm max_total_num_tokens ops peer registering server_args shared soft space starts
-    terminate torch.compile world_size
+    addresses api application assertion assigned autotuned backend block bs capturing channels check cold compiling
+    counts custom enginecore enqueued failures initializing lists llm max_total_num_tokens oomkilled ops peer
+    registering remote server_args settings shared soft space starts terminate torch.compile world_size wrote
     """
 )
 """What stands in the engines' tables of log lines."""

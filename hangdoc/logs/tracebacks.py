@@ -1,0 +1,124 @@
+"""Puts the lines of one Python traceback together: one failure, whose cause the first exception of its chain tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from hangdoc.model.log import LogEvent, Phase
+
+HEADS = frozenset({"exception", "thread-exception", "engine-core", "worker-failed", "traceback"})
+"""Lines that a traceback follows, or that begin one."""
+
+FARTHEST_BYTES = 64 << 10
+"""From a traceback's head to its end. Arbitrary: 1,000 frames of recursion are printed with a line each."""
+
+NEXT_BYTES = 4 << 10
+"""From the line that says that an exception was caught, or who had it, to the traceback. Arbitrary."""
+
+_NOTICES = frozenset({"child-failed", "sigquit", "scheduler-dead", "subprocess-crashed", "child-ended", "taken-down"})
+"""Said of a process from outside: no such line is the end of a traceback."""
+
+
+_NAMELESS = frozenset({"python-error", "assertion"})
+"""Exceptions that say less than who had them."""
+
+
+@dataclass
+class _Block:
+    """A traceback being read. cause: the first exception of its chain; caught: it ended nothing."""
+
+    head: LogEvent
+    caught: bool
+    cause: LogEvent | None = None
+    end: int = 0
+    joint: bool = False
+
+
+class Tracebacks:
+    """Takes the failures of a log in their order and gives each traceback as one failure, once it is over."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[tuple[str, int], ...], _Block] = {}
+        self._caught_at = -FARTHEST_BYTES
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a traceback may go on, so that a line that is indented is a line of source."""
+        return any(block.cause is None or block.joint for block in self._open.values())
+
+    def take(self, event: LogEvent) -> Iterator[LogEvent]:
+        """Take a line of kind crash or error; yield what is over, and the line itself where it is in no traceback."""
+        if event.name == "caught":
+            self._caught_at = event.offset
+            return
+        block = self._block_of(event)
+        if event.name in HEADS:
+            yield from self._begin(event, block)
+        elif event.name == "chained":
+            if block is not None:
+                block.joint, block.end = True, event.offset
+        elif block is None or event.name in _NOTICES or (block.cause is not None and not block.joint):
+            yield event
+        else:
+            block.cause = block.cause or event
+            block.joint, block.end = False, event.offset
+
+    def _begin(self, event: LogEvent, block: _Block | None) -> Iterator[LogEvent]:
+        if block is not None and event.name == "traceback" and _goes_on(block, event):
+            block.end = event.offset
+            return
+        caught = event.name == "traceback" and 0 <= event.offset - self._caught_at < NEXT_BYTES
+        yield from self._close(_key(event))
+        self._open[_key(event)] = _Block(event, caught, end=event.offset)
+
+    def _block_of(self, event: LogEvent) -> _Block | None:
+        """Return the traceback that a line belongs to: its own rank's, or the newest one where it names no rank."""
+        found = self._open.get(_key(event))
+        if found is None and not event.rank and self._open:
+            found = max(self._open.values(), key=lambda block: block.head.offset)
+        return found if found is not None and event.offset - found.end < FARTHEST_BYTES else None
+
+    def interrupted(self) -> None:
+        """Take that Ctrl-C ended what is open: that is no failure."""
+        for block in self._open.values():
+            block.caught = block.caught or block.cause is None or block.joint
+
+    def flush(self) -> Iterator[LogEvent]:
+        """Yield what is left at the log's end."""
+        for key in list(self._open):
+            yield from self._close(key)
+
+    def _close(self, key: tuple[tuple[str, int], ...]) -> Iterator[LogEvent]:
+        block = self._open.pop(key, None)
+        if block is not None and not block.caught:
+            yield _one(block)
+
+
+def _goes_on(block: _Block, event: LogEvent) -> bool:
+    """Tell whether the head of a traceback belongs to the one that is open: to who had it, or one more of a chain."""
+    return block.joint or (block.cause is None and event.offset - block.end < NEXT_BYTES)
+
+
+def _key(event: LogEvent) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(event.rank.items()))
+
+
+def _one(block: _Block) -> LogEvent:
+    """Return a traceback as one failure, at the place of its head, with whom the head and what the cause names."""
+    head, cause = block.head, block.cause
+    if cause is None:
+        return replace(head, text="a traceback that was cut") if head.name == "traceback" else head
+    if head.name == "traceback":
+        return replace(
+            cause, rank=head.rank or cause.rank, offset=head.offset, line=head.line, stamp=head.stamp or cause.stamp
+        )
+    name = head.name if cause.name in _NAMELESS else cause.name
+    text = f"{head.text}: {cause.text}"
+    return replace(head, name=name, text=text, victim=head.victim or cause.victim, phase=_phase(head, cause))
+
+
+def _phase(head: LogEvent, cause: LogEvent) -> Phase:
+    return cause.phase if head.phase == "unknown" else head.phase
