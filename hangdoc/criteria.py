@@ -155,7 +155,7 @@ class _WatchedCase(Case):
     looked_at: bool
 
     @property
-    def suspect(self) -> Member | None:  # type: ignore[override] # a field that tells when it is read
+    def suspect(self) -> Member | None:
         object.__setattr__(self, "looked_at", True)
         return self.hidden
 
