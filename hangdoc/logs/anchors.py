@@ -66,7 +66,12 @@ def _parts(branch: Sequence[str]) -> tuple[list[str], list[list[str]]]:
         depth += sign.startswith("(") - (sign == ")")
         if depth == 1 and sign.startswith("("):
             begin = at
-        if sign == ")" and depth == 0 and not branch[begin].endswith(("!", "=")) and not "".join(branch[at + 1 : at + 2]).startswith(("*", "?", "{")):
+        if (
+            sign == ")"
+            and depth == 0
+            and not branch[begin].endswith(("!", "="))
+            and not "".join(branch[at + 1 : at + 2]).startswith(("*", "?", "{"))
+        ):
             groups.append(list(branch[begin + 1 : at]))
         if depth or sign == ")" or _BREAKS.fullmatch(sign):
             runs.append("")

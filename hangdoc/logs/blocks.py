@@ -11,8 +11,8 @@ from hangdoc.model.reading import Known, Missing, Reading
 
 _DEVICE = re.compile(r"^\|\s+(?P<index>\d{1,3})\s+(?P<name>\S.*?)\s+(?:On|Off)  \|\s*[0-9A-Fa-f]{4,8}:")
 _USE = re.compile(
-    r"^\|.*?(?P<power>\d{1,5}|N/A)W?\s*/\s*(?P<limit>\d{1,5}|N/A)W?\s*\|\s*(?P<used>\d{1,8})MiB / {1,9}(?P<total>\d{1,8})MiB\s*"
-    r"\|\s*(?:(?P<busy>\d{1,3})%|N/A)"
+    r"^\|.*?(?P<power>\d{1,5}|N/A)W?\s*/\s*(?P<limit>\d{1,5}|N/A)W?\s*\|\s*(?P<used>\d{1,8})MiB / {1,9}"
+    r"(?P<total>\d{1,8})MiB\s*\|\s*(?:(?P<busy>\d{1,3})%|N/A)"
 )
 _PROCESS = re.compile(
     r"^\|\s+(?P<index>\d{1,3})\s+(?:(?:N/A|\d+)\s+){0,2}(?P<pid>\d{1,10})\s+[CGM+]{1,3}\s+.*?(?P<used>\d{1,8})MiB \|"

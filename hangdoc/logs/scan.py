@@ -61,7 +61,7 @@ def one_by_one(engine: Engine) -> Lines:
             while at >= 0:
                 ends.append(at + len(text))
                 at = data.find(text, data.find(b"\n", at + 1), end)  # once a line is enough
-        return lines_around(data, ends, begin, end, follow, no_use)
+        return (row for row in lines_around(data, ends, begin, end, follow) if no_use.match(data, row[0]) is None)
 
     return lines
 
@@ -82,7 +82,7 @@ def with_hyperscan(engine: Engine) -> Lines | None:
         ends: list[int] = []
         part = memoryview(data)[begin:end]
         database.scan(part, match_event_handler=lambda _i, _from, to, _flags, _context: ends.append(begin + to))
-        return lines_around(data, ends, begin, end, follow, no_use)
+        return (row for row in lines_around(data, ends, begin, end, follow) if no_use.match(data, row[0]) is None)
 
     return lines
 
@@ -92,9 +92,7 @@ def _no_use(engine: Engine) -> re.Pattern[bytes]:
     return re.compile(rb"\n|" + engine.dull if engine.dull else rb"\n")
 
 
-def lines_around(
-    data: bytes, ends: list[int], begin: int, end: int, follow: Follow, no_use: re.Pattern[bytes]
-) -> Iterator[tuple[int, int]]:
+def lines_around(data: bytes, ends: list[int], begin: int, end: int, follow: Follow) -> Iterator[tuple[int, int]]:
     """Yield each line that one of the matches ends in, once, and as long as a dump is open every line after it."""
     ends.sort()
     at = begin
@@ -102,16 +100,14 @@ def lines_around(
     while True:
         while at < end and follow(at):
             stop = data.find(b"\n", at)
-            if no_use.match(data, at) is None:
-                yield at, stop
+            yield at, stop
             at = stop + 1
         if (position := bisect_left(ends, at + 1, position)) == len(ends):
             return
         match = ends[position] - 1
         start, stop = max(begin, data.rfind(b"\n", begin, match) + 1), data.find(b"\n", match)
         at = stop + 1
-        if no_use.match(data, start) is None:
-            yield start, stop
+        yield start, stop
 
 
 def expressions_of(engine: Engine) -> tuple[bytes, ...]:
