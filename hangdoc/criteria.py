@@ -122,23 +122,65 @@ class Weighed:
         return () if self.hypothesis.waits is None else self.hypothesis.waits(self.case)
 
 
+class Outcomes:
+    """What the signs say over one set of features; one that did not look at its suspect is asked once for all.
+
+    Why: with hundreds of ranks, signs about the launch as a whole would each go over all members for every member.
+    """
+
+    def __init__(self, features: Features) -> None:
+        self.features = features
+        self._of_all: dict[Sign, Outcome] = {}
+
+    def of(self, sign: Sign, suspect: Member | None) -> Outcome:
+        """Return what a sign says of a suspect."""
+        if (known := self._of_all.get(sign)) is not None:
+            return known
+        case = _WatchedCase(self.features, suspect)
+        outcome = sign(case)
+        if not case.looked_at:
+            self._of_all[sign] = outcome
+        return outcome
+
+
+class _WatchedCase(Case):
+    """A case that knows whether its suspect was looked at."""
+
+    def __init__(self, features: Features, suspect: Member | None) -> None:
+        object.__setattr__(self, "features", features)
+        object.__setattr__(self, "hidden", suspect)
+        object.__setattr__(self, "looked_at", False)
+
+    hidden: Member | None
+    looked_at: bool
+
+    @property
+    def suspect(self) -> Member | None:
+        object.__setattr__(self, "looked_at", True)
+        return self.hidden
+
+
 RANK: dict[Grade, int] = {"confirmed": 3, "likely": 2, "undetermined": 1, "ruled-out": 0}
 
 
-def weigh(hypothesis: Hypothesis, features: Features) -> Weighed:
-    """Weigh a hypothesis on each of its suspects and return the best; the first one of equals."""
-    weighed = [_weigh_on(hypothesis, Case(features, suspect)) for suspect in hypothesis.suspects(features)]
+def weigh(hypothesis: Hypothesis, features: Features, outcomes: Outcomes | None = None) -> Weighed:
+    """Weigh a hypothesis on each of its suspects and return the best; the first one of equals.
+
+    outcomes: of the same features, where other hypotheses ask for the same signs.
+    """
+    said = outcomes or Outcomes(features)
+    weighed = [_weigh_on(hypothesis, Case(features, suspect), said) for suspect in hypothesis.suspects(features)]
     if not weighed:
         nobody = Case(features, None)
         return Weighed(hypothesis, nobody, "ruled-out", 0, (), ("the launch has no process that this could be",), ())
     return max(weighed, key=lambda one: (RANK[one.grade], one.support, -len(one.against)))
 
 
-def _weigh_on(hypothesis: Hypothesis, case: Case) -> Weighed:
-    essential = [sign(case) for sign in hypothesis.essential]
-    excluding = [sign(case) for sign in hypothesis.excluding]
-    contrary = [sign(case) for sign in hypothesis.contrary]
-    supporting = [sign(case) for sign in hypothesis.supporting]
+def _weigh_on(hypothesis: Hypothesis, case: Case, said: Outcomes) -> Weighed:
+    essential = [said.of(sign, case.suspect) for sign in hypothesis.essential]
+    excluding = [said.of(sign, case.suspect) for sign in hypothesis.excluding]
+    contrary = [said.of(sign, case.suspect) for sign in hypothesis.contrary]
+    supporting = [said.of(sign, case.suspect) for sign in hypothesis.supporting]
     support = sum(isinstance(outcome, Present) for outcome in supporting)
     speaks_for = [o for o in (*essential, *supporting) if isinstance(o, Present)]
     not_against = [o for o in (*excluding, *contrary) if isinstance(o, Absent)]

@@ -8,7 +8,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from hangdoc import discovery
-from hangdoc.criteria import RANK, Hypothesis, Weighed, weigh
+from hangdoc.criteria import RANK, Hypothesis, Outcomes, Weighed, weigh
 from hangdoc.features.baseline import Baseline
 from hangdoc.features.edges import Edge
 from hangdoc.features.features import Beyond, Features, Member, features, mover_keys
@@ -167,7 +167,8 @@ def hypotheses() -> tuple[Hypothesis, ...]:
 
 
 def _ranked(seen: Features) -> list[Weighed]:
-    weighed = [weigh(hypothesis, seen) for hypothesis in hypotheses()]
+    said = Outcomes(seen)
+    weighed = [weigh(hypothesis, seen, said) for hypothesis in hypotheses()]
     return sorted(
         weighed,
         key=lambda one: (

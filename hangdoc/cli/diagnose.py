@@ -48,7 +48,7 @@ def diagnose(
     2 wrong use or no log, 3 not to be told from a log.
     """
     from hangdoc import discovery
-    from hangdoc.cli.failure import say
+    from hangdoc.cli.failure import progress, say
     from hangdoc.cli.output import emit_diagnosis
     from hangdoc.diagnosis import diagnose as diagnosis_of
     from hangdoc.logs.good import read_baseline
@@ -64,7 +64,9 @@ def diagnose(
         say(first_answer(diagnosis_of(trace, "log", good)))
 
     named = None if engine is None else discovery.engine(engine)
-    wishes = Wishes(named, launch, None if now is None else moment(now), answer)
+    wishes = Wishes(named, launch, None if now is None else moment(now), answer, say)
+    if Path("-") in paths:
+        progress("hangdoc: reading standard input until it ends or only trickles; Ctrl-C diagnoses what came.")
     trace = read(paths, wishes)
     kind: Literal["log", "trace"] = "log" if trace.header.launch.known_from == "log" else "trace"
     diagnosis = diagnosis_of(trace, kind, good)

@@ -9,8 +9,9 @@ import typer
 
 from hangdoc import __version__
 from hangdoc.cli import demo, diagnose, explain, kill_clean, probes, record, replay, watch
-from hangdoc.cli.escape import Commands, escaped
+from hangdoc.cli.escape import Commands, OneCommand, escaped
 from hangdoc.cli.failure import complain
+from hangdoc.cli.output import Closed, emit
 from hangdoc.errors import ExitCode
 
 app = typer.Typer(
@@ -21,12 +22,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
 for module in (watch, diagnose, record, replay, kill_clean, probes, explain, demo):
-    app.command()(getattr(module, module.__name__.rpartition(".")[2]))
+    app.command(cls=OneCommand)(getattr(module, module.__name__.rpartition(".")[2]))
 
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        sys.stdout.write(f"hangdoc {__version__}\n")
+        emit(f"hangdoc {__version__}\n")
         raise typer.Exit
 
 
@@ -48,6 +49,8 @@ def options(
 
 def main() -> None:
     """Run the command line of this process; never returns."""
+    if sys.stdout is None:  # closed by the caller
+        sys.stdout = Closed()
     sys.exit(run(sys.argv[1:]))
 
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
+from errno import EBADF, EPIPE
 from io import StringIO, TextIOWrapper
-from os import environ
+from os import environ, strerror
 from typing import TYPE_CHECKING, Any
 
 from hangdoc.errors import HangdocError
-from hangdoc.model.diagnosis import Diagnosis
 
-if TYPE_CHECKING:  # rich is imported when there is something to show: the observation must not wait for it
+if (
+    TYPE_CHECKING
+):  # these are imported when there is something to show: neither --help nor an observation waits for them
     from rich.console import RenderableType
+
+    from hangdoc.model.diagnosis import Diagnosis
 
 WIDTH = 80
 """Columns where there is no terminal to ask."""
@@ -24,8 +28,8 @@ WIDEST = 100
 
 def emit(text: str) -> None:
     """Write a result; BrokenPipeError when nobody reads any more, and then nothing is left to be flushed."""
-    if sys.stdout is None:  # closed by the caller
-        return
+    if sys.stdout is None:  # an earlier part found that nobody reads
+        raise BrokenPipeError(EPIPE, strerror(EPIPE))
     try:
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(errors="replace")  # a headline with an umlaut is no fault in a C locale
@@ -37,7 +41,17 @@ def emit(text: str) -> None:
         raise
     except OSError as error:
         sys.stdout = None  # the flush at exit would fail once more, and make the exit code 120
-        raise HangdocError(f"the result cannot be written: {error.strerror}", "send it somewhere else") from error
+        why = "standard output is closed" if error.errno == EBADF else error.strerror
+        raise HangdocError(f"the result cannot be written: {why}", "send it somewhere else") from error
+
+
+class Closed(StringIO):
+    """Takes the place of a standard output that the caller closed, so that nothing is lost without a word."""
+
+    def write(self, text: str, /) -> int:
+        """Refuse; OSError, as writing to its descriptor would give. A command that has no result may go without."""
+        del text
+        raise OSError(EBADF, strerror(EBADF))
 
 
 def emit_json(value: Any) -> None:

@@ -137,7 +137,12 @@ class Features:
         """Whether a log is all there is: nobody looked at the processes."""
         return self.launch.known_from == "log"
 
-    @property
+    @cached_property
+    def compilers(self) -> tuple[Member, ...]:
+        """The members that compile for the others."""
+        return tuple(member for member in self.members.values() if member.process.role == "compiler")
+
+    @cached_property
     def movers(self) -> tuple[Member, ...]:
         """The members that have to move for the launch to move."""
         return tuple(self.members[key] for key in mover_keys(tuple(m.process for m in self.members.values())))

@@ -45,6 +45,7 @@ class Index:
         for samples in self._samples.values():
             # A round may have two dumps of a process; in which order they lie in it means nothing.
             samples.sort(key=lambda one: (one[0], one[1].taken_ns))
+        self._probes = frozenset(probe for probe, _ in self._samples)
 
     def known(self, probe: str, process: ProcessKey | None, kind: type[P], window: Window) -> list[tuple[int, P]]:
         """Return (taken_ns, payload) of every reading of one probe that succeeded within the window."""
@@ -58,7 +59,7 @@ class Index:
 
     def was_taken(self, probe: str) -> bool:
         """Tell whether the trace has any reading of a probe, failed ones included: older traces lack newer probes."""
-        return any(taken == probe for taken, _ in self._samples)
+        return probe in self._probes
 
     def missing(self, probe: str, process: ProcessKey | None, window: Window) -> Missing:
         """Return why there is no reading: the last failure in the window, or that the probe was not taken at all."""

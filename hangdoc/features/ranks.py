@@ -141,10 +141,17 @@ def compare(features: Features) -> tuple[Comparison, ...]:
 
 def comparison_of(features: Features, key: ProcessKey) -> Comparison | None:
     """Return the comparison of the group that a rank belongs to; None for a process that is no rank."""
-    for found in compare(features):
-        if key in found.unread or found.class_of(key) is not None:
-            return found
-    return None
+    return _by_rank(features).get(key)
+
+
+@lru_cache(maxsize=2)
+def _by_rank(features: Features) -> dict[ProcessKey, Comparison]:
+    return {
+        key: found
+        for found in compare(features)
+        for keys in (found.unread, *(one.members for one in found.classes))
+        for key in keys
+    }
 
 
 def _is_one_group(features: Features) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import activity, waiting
 from hangdoc.features.features import Member
@@ -14,8 +16,9 @@ from hangdoc.model.diagnosis import Culprit, Wait, WaitEnd
 from hangdoc.model.reading import Known, Missing
 
 
-def _peers(case: Case) -> tuple[Member, ...]:
-    return tuple(member for member in case.features.movers if member.key != case.patient.key)
+def _peers(case: Case) -> Iterator[Member]:
+    patient = case.patient.key
+    return (member for member in case.features.movers if member.key != patient)
 
 
 def _waiters(case: Case) -> tuple[Member, ...]:
@@ -28,10 +31,8 @@ def _waiters(case: Case) -> tuple[Member, ...]:
 
 def _peers_wait_in_collective(case: Case) -> Outcome:
     """Every other rank stands in a collective."""
-    peers = _peers(case)
-    if not peers:
-        return Absent("there is no other rank")
-    for member in peers:
+    peers = []
+    for member in _peers(case):  # one by one: of hundreds of ranks the first one mostly tells
         if isinstance(member.main, Missing):
             return Unread.of(member.main, f"stack of {signs.name_of(member.process)}")
         if not member.main.value.always_does("collective"):
@@ -41,6 +42,9 @@ def _peers_wait_in_collective(case: Case) -> Outcome:
             return Unread.of(done, f"what {signs.name_of(member.process)} does")
         if done.value in {"works", "spins"}:
             return Absent(f"{signs.name_of(member.process)} {signs.describe(done.value)}")
+        peers.append(member)
+    if not peers:
+        return Absent("there is no other rank")
     return Present(f"{_names(peers)} waits in a collective: {_place(peers[0])}")
 
 
@@ -77,7 +81,7 @@ def will_not_come_by_itself(case: Case) -> Outcome:
     return Present(f"no thread of {name} waits for a disk, a peer, a child or a short sleep")
 
 
-def _names(members: tuple[Member, ...]) -> str:
+def _names(members: Sequence[Member]) -> str:
     return ", ".join(signs.name_of(member.process) for member in members)
 
 

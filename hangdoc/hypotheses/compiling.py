@@ -16,8 +16,7 @@ BUSY_COMPILERS_RATIO = SPIN_DEMAND_RATIO / 2
 
 def compilers_run(case: Case) -> Outcome:
     """Compiler processes of the launch use CPU, or compilers ended meanwhile."""
-    compilers = [member for member in case.features.members.values() if member.process.role == "compiler"]
-    demands = [_demand(member) for member in compilers]
+    demands = [_demand(member) for member in case.features.compilers]
     used = sum(demand for demand in demands if demand is not None)
     ended = [gone for gone in case.features.departed if gone.process.role == "compiler"]
     if used >= BUSY_COMPILERS_RATIO or ended:

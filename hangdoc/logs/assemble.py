@@ -26,7 +26,10 @@ REMEDY = "run hangdoc watch on the machine while it stands still"
 
 @dataclass(frozen=True)
 class Material:
-    """What was found in the inputs. log: None where there were only dumps; ended_wall_ns: the moment they are of."""
+    """What was found in the inputs. log: None where there were only dumps; ended_wall_ns: the moment they are of.
+
+    lacks: what of the inputs could not be read.
+    """
 
     engine: Engine
     log: LogTail | None
@@ -35,6 +38,7 @@ class Material:
     gpus: Gpus | None = None
     settings: dict[str, str] = field(default_factory=dict)
     version: str = ""
+    lacks: Sequence[Missing] = ()
 
 
 def trace_of(material: Material) -> Trace:
@@ -89,6 +93,18 @@ def _of_host(material: Material) -> Iterator[Sample]:
     gpus: Reading[Payload] = Known(material.gpus) if material.gpus is not None else _lack("gpu", "no nvidia-smi table")
     yield Sample(probe="gpu", process=None, taken_ns=0, reading=gpus)
     yield Sample(probe="launch", process=None, taken_ns=0, reading=_lack("launch", "host and pids"))
+    if material.lacks:
+        yield Sample(probe="input", process=None, taken_ns=0, reading=_together(material.lacks))
+
+
+MOST_LACKS = 5
+"""Inputs that could not be read and are told one by one. Arbitrary."""
+
+
+def _together(lacks: Sequence[Missing]) -> Missing:
+    told = "; ".join(dict.fromkeys(one.detail for one in lacks[:MOST_LACKS]))
+    more = f"; and {len(lacks) - MOST_LACKS} more" if len(lacks) > MOST_LACKS else ""
+    return Missing("input", lacks[0].reason, told + more, lacks[0].remedy)
 
 
 def _of_process(key: ProcessKey, dump: DumpedProcess | None, table: StackTable) -> Iterable[Sample]:

@@ -9,14 +9,17 @@ from msgspec.structs import replace
 from hangdoc.model.gpu import Gpu, GpuProcess, Gpus
 from hangdoc.model.reading import Known, Missing, Reading
 
-_DEVICE = re.compile(r"^\|\s+(?P<index>\d{1,3})\s+(?P<name>\S.*?)\s+(?:On|Off)\s+\|\s*[0-9A-Fa-f]{4,8}:")
+_DEVICE = re.compile(r"^\|\s+(?P<index>\d{1,3})\s+(?P<name>\S.*?)\s+(?:On|Off)  \|\s*[0-9A-Fa-f]{4,8}:")
 _USE = re.compile(
-    r"^\|.*?(?P<power>\d{1,5}|N/A)W?\s*/\s*(?P<limit>\d{1,5}|N/A)W?\s*\|\s*(?P<used>\d{1,8})MiB\s*/\s*(?P<total>\d{1,8})MiB\s*"
-    r"\|\s*(?:(?P<busy>\d{1,3})%|N/A)"
+    r"^\|.*?(?P<power>\d{1,5}|N/A)W?\s*/\s*(?P<limit>\d{1,5}|N/A)W?\s*\|\s*(?P<used>\d{1,8})MiB / {1,9}"
+    r"(?P<total>\d{1,8})MiB\s*\|\s*(?:(?P<busy>\d{1,3})%|N/A)"
 )
 _PROCESS = re.compile(
-    r"^\|\s+(?P<index>\d{1,3})\s+(?:(?:N/A|\d+)\s+){0,2}(?P<pid>\d{1,10})\s+[CGM+]{1,3}\s+.*?(?P<used>\d{1,8})MiB\s+\|"
+    r"^\|\s+(?P<index>\d{1,3})\s+(?:(?:N/A|\d+)\s+){0,2}(?P<pid>\d{1,10})\s+[CGM+]{1,3}\s+.*?(?P<used>\d{1,8})MiB \|"
 )
+TEXTS_OF_TABLE = ("On  |", "Off  |", "MiB / ", "MiB |")
+"""One of these stands in each of its lines that counts."""
+
 _MIB = 1 << 20
 _MOST = 64
 """GPUs that are kept. Arbitrary: the largest host has 16."""

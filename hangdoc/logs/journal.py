@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from hangdoc.logs.blocks import SmiTable
+from hangdoc.logs.blocks import TEXTS_OF_TABLE, SmiTable
 from hangdoc.logs.elastic import ElasticReport
 from hangdoc.logs.lines import read_line
 from hangdoc.logs.prefixes import unwrap
@@ -33,8 +33,8 @@ FARTHEST_FRAME_BYTES = 1024
 """From one line of a dump to the next: lines between them may come from other ranks. Arbitrary."""
 
 _SETTING = re.compile(r"\b(?P<name>tp_size|pp_size|dp_size|nnodes|node_rank|port)'?[=:] ?(?P<value>\d{1,6})\b")
-_OTHERS = ("Process ", "Thread ", "Current thread ", "|", "sglang", "vllm", "vLLM", "LLM engine")
-"""What stands in the lines of dumps, of nvidia-smi's table, and of lists of versions."""
+OTHER_TEXTS = ("Process ", "Thread ", "Current thread ", *TEXTS_OF_TABLE, "sglang", "vllm", "vLLM", "LLM engine")
+"""What stands in the first lines of dumps, in each line of nvidia-smi's table, and in lists of versions."""
 
 LONGEST_VERSION_LINE = 300
 """Characters of a line in which a version is looked for. Arbitrary."""
@@ -95,7 +95,7 @@ class Journal:
         return self._wanted is not None and self.launches > self._wanted
 
     def line(self, text: str, offset: int) -> LogEvent | None:
-        """Take one line, without its end; return its event."""
+        """Take one line, without its end; return its event. Of kinds that come without end none is kept here."""
         event = read_line(text, self.engine, offset)
         if event is None:
             self._other(text, offset)
@@ -104,7 +104,7 @@ class Journal:
             self._launch(text)
         elif event.name == "restarts" and not self.is_over:
             self._clear()
-        if not self.is_over:
+        if not self.is_over and event.kind not in ENDLESS:
             self._sorted_in(event, text)
         return event
 
@@ -127,6 +127,10 @@ class Journal:
         self.dumps.close()
         for one in (*self.tracebacks.flush(), *((told,) if (told := self.report.told()) is not None else ())):
             self.add(one)
+
+    def follows(self, offset: int) -> bool:
+        """Tell whether the line at an offset may belong to a dump that is open."""
+        return self.dumps.is_open and offset <= self._dump_end + FARTHEST_FRAME_BYTES
 
     def add(self, event: LogEvent) -> None:
         """Keep one event."""
@@ -152,7 +156,7 @@ class Journal:
             self.settings = {match["name"]: match["value"] for match in _SETTING.finditer(text)}
 
     def _other(self, text: str, offset: int) -> None:
-        if self.is_over or not (self.dumps.is_open or any(word in text for word in _OTHERS)):
+        if self.is_over or not (self.dumps.is_open or any(word in text for word in OTHER_TEXTS)):
             return
         bare = unwrap(text, self.engine.rank_axis)
         if offset > self._dump_end + FARTHEST_FRAME_BYTES:

@@ -21,10 +21,11 @@ from hangdoc.logs.pyspy import DumpedProcess, parse_dump
 from hangdoc.logs.recognise import engine_of, kind_of
 from hangdoc.logs.rotation import rank_in_name, together
 from hangdoc.logs.several import FileLog, of_last_launch, told_apart
-from hangdoc.logs.sources import STDIN, Source, last_bytes, pieces, sources
+from hangdoc.logs.sources import STDIN, Source, lack, last_bytes, pieces, sources
 from hangdoc.logs.stream import LogText, Stream
 from hangdoc.model.engine import Engine
 from hangdoc.model.log import LogEvent, LogTail
+from hangdoc.model.reading import Missing
 from hangdoc.trace.reader import read as read_trace
 from hangdoc.trace.records import Trace
 
@@ -47,7 +48,8 @@ _NO_LOG = "give a server's log, a saved py-spy dump or a .hangtrace"
 class Wishes:
     """What the caller asks for. engine: None means recognise it; launch: None means the last one in a file.
 
-    first_answer: called with a trace of the end of a long file, before the rest is read; fast: use the multi-pattern
+    first_answer: called with a trace of the end of a long file, before the rest is read; tell: called with each
+    sentence on what could not be read; fast: use the multi-pattern
     engine where it is installed.
     """
 
@@ -55,6 +57,7 @@ class Wishes:
     launch: int | None = None
     now: Moment | None = None
     first_answer: Callable[[Trace], None] | None = None
+    tell: Callable[[str], None] | None = None
     fast: bool = True
 
 
@@ -67,39 +70,62 @@ class _Found:
 
     logs: list[_Log] = field(default_factory=list)
     dumps: list[DumpedProcess] = field(default_factory=list)
+    lacks: list[Missing] = field(default_factory=list)
 
 
 def read(paths: list[Path], wishes: Wishes) -> Trace:
     """Return the trace of all inputs; HangdocError (exit 2) for inputs that are nothing hangdoc can read."""
     listed = of_last_attempt(sources(paths), set(paths))
     from_directory = {one.path for one in listed} - set(paths)
-    usable = [(one, kind) for one in listed if (kind := _kind(one, skip=one.path in from_directory)) is not None]
+    found = _Found()
+    usable = [
+        (one, kind)
+        for one in listed
+        if (kind := _kind(one, found.lacks if one.path in from_directory else None)) is not None
+    ]
     traces = [one for one, kind in usable if kind == "trace"]
     if traces:
         return _only_trace(traces, [one for one, _ in usable])
     if not usable:
-        raise HangdocError(f"{paths[0]} has no log that says anything: its files are empty or binary", _NO_LOG)
-    found = _Found()
+        raise _nothing_in(paths[0], found.lacks)
     found.dumps = [process for one, kind in usable if kind == "dump" for process in _json_dump(one)]
     groups = together(one for one, kind in usable if kind == "log")
     engine = wishes.engine or _engine(groups)
     if wishes.first_answer is not None and len(groups) == 1:
         _answer_from_end(groups[0][-1], engine, wishes)
     for group in groups:
-        found.logs.append(_log(group, engine, wishes, several=len(groups) > 1))
+        found.logs.append(_log(group, engine, wishes, found.lacks, several=len(groups) > 1))
     found.logs = _told_apart(found.logs, engine)
+    if wishes.tell is not None:
+        for one in found.lacks:
+            wishes.tell(f"hangdoc: {one.detail}.")
     return _trace(found, engine, wishes)
 
 
-def _kind(source: Source, *, skip: bool) -> str | None:
-    """Return what a file is; files of a directory that are no use are skipped, those given by name are an error."""
+def _nothing_in(path: Path, lacks: list[Missing]) -> HangdocError:
+    if lacks:
+        return HangdocError(f"{path} has no log that says anything: {lacks[0].detail}", lacks[0].remedy)
+    return HangdocError(f"{path} has no log that says anything: its files are empty or binary", _NO_LOG)
+
+
+def _kind(source: Source, lacks: list[Missing] | None) -> str | None:
+    """Return what a file is. lacks: what is no use of a directory's files is skipped, and told where it is a loss.
+
+    A file that is given by name and is no use is an error.
+    """
     if source.path == STDIN:
         return "log"  # it can be read only once
-    kind = kind_of(_head(source))
+    try:
+        kind = kind_of(_head(source))
+    except HangdocError as error:
+        if lacks is None:
+            raise
+        lacks.append(lack(error.message, error.remedy))
+        return None
     if kind in ("empty", "binary"):
-        if skip:
+        if lacks is not None:
             return None
-        what = "is empty" if kind == "empty" else "is binary, not text"
+        what = "is empty, or holds nothing but zeros" if kind == "empty" else "is binary, not text"
         raise HangdocError(f"{source.name} {what}: there is no log in it", _NO_LOG)
     return kind
 
@@ -142,8 +168,8 @@ def _engine(groups: list[list[Source]]) -> Engine:
     return discovery.engine(engine_of(*texts))
 
 
-def _log(group: list[Source], engine: Engine, wishes: Wishes, *, several: bool) -> _Log:
-    data: Iterator[bytes] = chain.from_iterable(pieces(one) for one in group)
+def _log(group: list[Source], engine: Engine, wishes: Wishes, lacks: list[Missing], *, several: bool) -> _Log:
+    data: Iterator[bytes] = chain.from_iterable(pieces(one, lacks) for one in group)
     if group[0].path == STDIN:
         engine, data = _recognised(data, wishes)
     stream = Stream(engine, wishes.launch, fast=wishes.fast)
@@ -211,6 +237,7 @@ def _trace(found: _Found, engine: Engine, wishes: Wishes) -> Trace:
             gpus=tables[-1] if tables else None,
             settings=next((journal.settings for journal in journals if journal.settings), {}),
             version=next((journal.version for journal in journals if journal.version), ""),
+            lacks=found.lacks,
         )
     )
 

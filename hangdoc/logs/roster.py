@@ -26,6 +26,8 @@ class Roster:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._found: list[Process] = []
+        self._pids: set[int] = set()
+        self._ranks: set[tuple[tuple[str, int], ...]] = set()
         self._unnamed = 0
 
     def dumped(self, processes: Iterable[DumpedProcess]) -> list[tuple[ProcessKey, DumpedProcess]]:
@@ -75,14 +77,15 @@ class Roster:
         return next((one.key for one in found if one.role == _LAUNCHER), found[0].key)
 
     def _rank(self, rank: dict[str, int], pid: int) -> None:
-        if not any(one.rank == rank for one in self._found):
+        if tuple(sorted(rank.items())) not in self._ranks:
             self._add(pid, RANK_ROLES[self._engine.name], rank, "")
 
     def _add(self, pid: int, role: Role, rank: dict[str, int], title: str) -> ProcessKey:
-        taken = {one.key.pid for one in self._found}
-        if pid <= 0 or pid in taken:
+        if pid <= 0 or pid in self._pids:
             self._unnamed += 1
             pid = -self._unnamed
+        self._pids.add(pid)
+        self._ranks.add(tuple(sorted(rank.items())))
         key = ProcessKey(pid, 0)
         because = "named by the log" if pid > 0 else "its lines are in the log"
         self._found.append(Process(key=key, ppid=0, role=role, rank=rank, title=title[:200], member_because=because))

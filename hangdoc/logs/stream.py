@@ -112,7 +112,8 @@ class Stream:
             return
         shift = ends_at - end
         counted_from = begin
-        for start, stop in self._lines_of(data, begin, end, self.journal.dumps.is_open):
+        journal = self.journal
+        for start, stop in self._lines_of(data, begin, end, lambda at: journal.follows(shift + at)):
             event = self.journal.line(text_of(data[start:stop]), shift + start)
             if event is not None and event.name == "server-args":
                 self._lines, counted_from, self._counting = 0, start, True

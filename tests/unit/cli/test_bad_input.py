@@ -287,3 +287,27 @@ def is_running(pid: int, name: str) -> bool:
         return name in Path(f"/proc/{pid}/cmdline").read_bytes().decode()
     except OSError:
         return False
+
+
+PRINTING = [
+    (),
+    ("--help",),
+    ("--version",),
+    ("diagnose", "--help"),
+    ("probes",),
+    ("probes", "--json"),
+    ("explain", "HD101"),
+    ("diagnose", str(REPOSITORY / "tests" / "corpus" / "launches" / "absent-barrier.log")),
+    ("diagnose", "--json", str(REPOSITORY / "tests" / "corpus" / "launches" / "absent-barrier.log")),
+    ("replay", str(REPOSITORY / "tests" / "golden" / "blocked-lock.hangtrace")),
+]
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize("to", [">&-", ">/dev/full"])
+@pytest.mark.parametrize("arguments", PRINTING, ids=lambda given: " ".join(given)[:20])
+def test_a_result_that_nobody_gets(arguments: tuple[str, ...], to: str, unbuffered: str) -> None:
+    """A closed or full standard output is 2 with one line, whatever is printed: a lost verdict must not pass for 0."""
+    ended = run(*arguments, prefix=["sh", "-c", f'exec "$@" {to}', "sh"], PYTHONUNBUFFERED=unbuffered)
+    assert ended.code == 2
+    assert "cannot be written" in complaint(ended)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import gzip
 import os
+import select
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.commands import LONGEST_S, argv, complaint, environment, run
+from tests.unit.cli.commands import LONGEST_S, argv, complaint, environment, run, wait_until
 
 GOOD = b"[2026-11-29 12:00:00] Load weight begin.\n"
 
@@ -164,3 +167,50 @@ def test_control_sequences_of_a_log(tmp_path: Path) -> None:
     ended = run("diagnose", str(log))
     assert ended.code == 3
     assert "\x1b" not in ended.out
+
+
+@contextmanager
+def following(log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A `hangdoc diagnose -` whose input has no end, and which has read all of a log."""
+    reading, writing = os.pipe()
+    child = subprocess.Popen(
+        argv("diagnose", "-", *arguments),
+        stdin=reading,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    )
+    try:
+        os.write(writing, log.read_bytes())
+        wait_until(lambda: not select.select([reading], [], [], 0)[0])  # it is the only reader
+        yield child
+    finally:
+        child.kill()
+        child.wait()
+        os.close(reading)
+        os.close(writing)
+
+
+LOG = Path(__file__).resolve().parents[2] / "corpus" / "launches" / "absent-barrier.log"
+
+
+def test_interrupted_input(tmp_path: Path) -> None:
+    """Ctrl-C ends an input without an end: what came is diagnosed, and standard error says why no more was read."""
+    short = tmp_path / "short.log"
+    short.write_bytes(LOG.read_bytes()[:30_000])
+    with following(short, "--json") as child:
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=LONGEST_S)
+    assert child.returncode == 3
+    assert b'"weight-load"' in out
+    assert err == b"hangdoc: standard input was interrupted and has not ended: what came until then was read.\n"
+
+
+def test_a_cut_archive(tmp_path: Path) -> None:
+    """That a packed log was cut is said on standard error and under "Not read"."""
+    log = tmp_path / "server.log.gz"
+    log.write_bytes(gzip.compress(LOG.read_bytes())[:-300])
+    ended = run("diagnose", str(log))
+    assert ended.code == 3
+    assert ended.err == f"hangdoc: {log} is cut: what follows in it was not read.\n"
+    assert "is cut: what follows in it was not read" in " ".join(ended.out.split())

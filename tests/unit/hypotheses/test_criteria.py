@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from hangdoc.criteria import RANK, Absent, Case, Hypothesis, Outcome, Present, Unread, grade, weigh
+from hangdoc.criteria import RANK, Absent, Case, Hypothesis, Outcome, Outcomes, Present, Unread, grade, weigh
 from hangdoc.features.features import features
 from hangdoc.hypotheses._signs import readings_are_steady
 from hangdoc.model.diagnosis import Grade
@@ -100,3 +100,22 @@ def test_steadiness_that_was_not_read_is_neither(steady: bool | Missing, outcome
     of = trace([{}, {}])
     found = readings_are_steady(Case(features(of, Engine(name="generic"), whole(of), steady=steady), None))
     assert isinstance(found, outcome)
+
+
+def test_a_sign_of_the_launch_is_asked_once() -> None:
+    """A sign that does not look at its suspect is asked once for all suspects of all hypotheses, any other for each."""
+    asked: list[str] = []
+
+    def of_the_launch(case: Case) -> Outcome:
+        asked.append("launch")
+        return YES if case.features.members else NO
+
+    def of_a_suspect(case: Case) -> Outcome:
+        asked.append(f"{case.patient.key.pid}")
+        return YES
+
+    of = trace([{}, {}], processes=[process(101), process(102), process(103)])
+    seen = features(of, Engine(name="generic"), whole(of), steady=True)
+    tested, said = hypothesis(essential=(of_the_launch,), supporting=(of_a_suspect,)), Outcomes(seen)
+    assert weigh(tested, seen, said) == weigh(tested, seen, said)
+    assert asked == ["launch", "101", "102", "103", "101", "102", "103"]
