@@ -59,12 +59,13 @@ class Index:
                 if there.get(probe, 0) < count:
                     self._losses[probe].append(position)
 
-    def _has_lost(self, probe: str, window: Window) -> bool:
+    def has_lost(self, probe: str, window: Window) -> bool:
+        """Tell whether a sample of a probe is lost from a window."""
         return any(window.first <= position <= window.last for position in self._losses.get(probe, ()))
 
     def known(self, probe: str, process: ProcessKey | None, kind: type[P], window: Window) -> list[tuple[int, P]]:
         """Return (taken_ns, payload) of every reading of one probe that succeeded within the window."""
-        if self._has_lost(probe, window):
+        if self.has_lost(probe, window):
             return []
         return [
             (sample.taken_ns, sample.reading.value)
@@ -73,6 +74,13 @@ class Index:
             and isinstance(sample.reading, Known)
             and isinstance(sample.reading.value, kind)
         ]
+
+    def refused_at_an_end(self, probe: str, process: ProcessKey | None, window: Window) -> bool:
+        """Tell whether a reading failed in the first or in the last round of a window."""
+        return any(
+            position in {window.first, window.last} and isinstance(sample.reading, Missing)
+            for position, sample in self._samples.get((probe, process), ())
+        )
 
     def was_taken(self, probe: str) -> bool:
         """Tell whether the trace has any reading of a probe, failed ones included: older traces lack newer probes."""
@@ -83,7 +91,7 @@ class Index:
         for position, sample in reversed(self._samples.get((probe, process), ())):
             if window.first <= position <= window.last and isinstance(sample.reading, Missing):
                 return sample.reading
-        if self._has_lost(probe, window):
+        if self.has_lost(probe, window):
             return Missing(probe, "not-taken", "a reading of the observed time is lost from the trace")
         return Missing(probe, "not-taken", "the probe took no reading in the observed time")
 
