@@ -213,9 +213,12 @@ def _system_share(states: tuple[ThreadState | None, ThreadState | None], ticks: 
 
 
 def flow(index: Index, process: ProcessKey, window: Window) -> Reading[Flow]:
-    """Return what moved through a process within a window; Missing with fewer than two readings in it."""
+    """Return what moved through a process within a window; Missing with fewer than two readings in it.
+
+    Missing, too, where the first or the last one was refused: over what is left the same bytes are a higher rate.
+    """
     readings = index.known("progress", process, Progress, window)
-    if len(readings) < 2:
+    if len(readings) < 2 or index.refused_at_an_end("progress", process, window):
         return index.missing("progress", process, window)
     (begin_ns, begin), (end_ns, end) = readings[0], readings[-1]
     io_bytes, io_calls, disk_bytes = _io(begin, end)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import NOISE_IO_BYTES_PER_S, activity
+from hangdoc.features.dumps import ThreadView
 from hangdoc.features.features import Features, Member
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._waits import worker_threads
@@ -15,20 +16,30 @@ from hangdoc.model.reading import Missing
 _DOWNLOADS = re.compile(r"(?:^|/)(?:huggingface_hub|modelscope|hf_transfer|hf_xet)/")
 """Files of the packages that fetch models."""
 
+_IMPORTS = re.compile(r"<frozen importlib")
+"""Files of the interpreter's own import system."""
+
 
 def _anybody(features: Features) -> Sequence[Member | None]:
     return tuple(features.members.values())
 
 
 def _is_in_a_download(case: Case) -> Outcome:
-    """A working thread of it is inside the package that fetches models."""
+    """A working thread of it was inside the package that fetches models, and not just importing that."""
     name, threads = signs.name_of(case.patient.process), worker_threads(case.patient)
     if isinstance(threads, Missing):
         return Unread.of(threads, f"stack of {name}")
     for thread in threads.value:
-        if any(_DOWNLOADS.search(frame.file) for frame in thread.last.stack):
+        if any(_fetches(view) for view in thread.views):
             return Present(f"{name} fetches the model: {signs.where(thread)}")
     return Absent(f"{name} fetches no model")
+
+
+def _fetches(view: ThreadView) -> bool:
+    """Tell whether a stack is inside that package, and neither the package's own import nor one that it asked for."""
+    own = [frame for frame in view.stack if _DOWNLOADS.search(frame.file)]
+    innermost = next((frame for frame in view.stack if frame in own or _IMPORTS.match(frame.file)), None)
+    return innermost in own and all(frame.function != "<module>" for frame in own)
 
 
 def _bytes_arrive(case: Case) -> Outcome:

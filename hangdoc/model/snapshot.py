@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -65,7 +67,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """One round of sampling.
 
     at_ns: CLOCK_BOOTTIME at the start of the round, the clock start_ticks counts on; wall_ns: the same moment in
-    Unix time; processes: the members alive (or zombies) at that moment, sorted by key.
+    Unix time; processes: the members alive (or zombies) at that moment, sorted by key; tally: how many samples each
+    probe gave, so that a trace which lost some of them shows it; empty where nobody counted (older traces).
     """
 
     index: int
@@ -73,3 +76,9 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     wall_ns: int
     processes: tuple[Process, ...]
     samples: tuple[Sample, ...]
+    tally: dict[str, int] = {}
+
+
+def tally_of(samples: Iterable[Sample]) -> dict[str, int]:
+    """Count the samples of each probe."""
+    return dict(Counter(sample.probe for sample in samples))

@@ -109,7 +109,7 @@ def past(snapshot: Snapshot) -> Snapshot:
         for sample in snapshot.samples
         if _has_links(sample) or any(_value(sample, kind) is not None for kind in (LogTail, Stacks, Locks, Http, Ended))
     )
-    return replace(snapshot, samples=tuple(kept))
+    return replace(snapshot, samples=tuple(kept), tally={})
 
 
 def fold(before: Snapshot, snapshot: Snapshot) -> Snapshot:

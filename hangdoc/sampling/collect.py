@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
+from msgspec.structs import replace
+
 from hangdoc.model.process import Process
-from hangdoc.model.snapshot import Sample, Snapshot
+from hangdoc.model.snapshot import Sample, Snapshot, tally_of
 from hangdoc.sampling.overhead import Meter, Overhead
 from hangdoc.sampling.pace import Pace
 from hangdoc.sampling.probe import Context, Probe, Round
@@ -111,14 +113,16 @@ class Observer:
         if processes:
             for background in self._background:
                 samples += background.take(now)
-        return Snapshot(index=index, at_ns=at_ns, wall_ns=wall_ns, processes=processes, samples=tuple(samples))
+        return Snapshot(
+            index=index,
+            at_ns=at_ns,
+            wall_ns=wall_ns,
+            processes=processes,
+            samples=tuple(samples),
+            tally=tally_of(samples),
+        )
 
 
 def _with(snapshot: Snapshot, late: list[Sample]) -> Snapshot:
-    return Snapshot(
-        index=snapshot.index,
-        at_ns=snapshot.at_ns,
-        wall_ns=snapshot.wall_ns,
-        processes=snapshot.processes,
-        samples=(*snapshot.samples, *late),
-    )
+    samples = (*snapshot.samples, *late)
+    return replace(snapshot, samples=samples, tally=tally_of(samples))

@@ -24,7 +24,7 @@ from hangdoc.model.log import LogEvent, LogTail
 from hangdoc.model.places import ThreadPlaces
 from hangdoc.model.process import Launch, Process
 from hangdoc.model.reading import Known, Missing
-from hangdoc.model.snapshot import Plain, Sample
+from hangdoc.model.snapshot import Plain, Sample, Snapshot
 from hangdoc.model.stack import Frame, ThreadStack
 from hangdoc.model.thread import ProcessStat, ThreadState, ThreadWait, Waits
 from hangdoc.trace import arguments, names, wording
@@ -46,6 +46,7 @@ TEXT_RULES: dict[tuple[type[Struct], str], TextRule] = {
     (Missing, "detail"): wording.sentence,
     (Missing, "remedy"): wording.sentence,
     (Sample, "probe"): names.code_name,
+    (Snapshot, "tally"): names.code_name,
     (OpenFile, "target"): names.path,
     (HiddenText, "tail"): names.nothing,
     (HiddenText, "replaced_by"): names.free_text,

@@ -20,9 +20,10 @@ from hangdoc.model.locks import Locks
 from hangdoc.model.places import Places, ThreadPlaces
 from hangdoc.model.process import Process, ProcessKey
 from hangdoc.model.reading import Known, Missing
+from hangdoc.model.snapshot import tally_of
 from hangdoc.model.stack import Stack, Stacks, ThreadStack
 from hangdoc.trace.records import Trace
-from tests.properties.test_missing_readings import check, groups_of, without
+from tests.properties.test_missing_readings import check, groups_of, losses_of, without, without_samples
 from tests.unit.features.synthetic import KEY, Readings, clock, cpu, links, process, progress, stack, trace, waits
 
 LAUNCHER, RANK = process(1, "launcher"), process(100, "scheduler", 1)
@@ -88,6 +89,48 @@ CASES: dict[str, tuple[Trace, Verdict]] = {
     "ended in order": (ending(0, 0), "healthy"),
     "ended with a failure": (ending(0, 1 << 8), "undetermined"),
 }
+
+
+def seen_elsewhere(of: Trace, position: int, *functions: str) -> Trace:
+    """The same, but that the rank was seen in another place in one round; functions: inside the outermost one."""
+    there = Stacks((ThreadStack(100, "MainThread", True, True, len(of.stacks)),))
+    snapshots = list(of.snapshots)
+    snapshots[position] = replace(
+        snapshots[position],
+        samples=tuple(
+            replace(one, reading=Known(there)) if (one.probe, one.process) == ("stacks", KEY) else one
+            for one in snapshots[position].samples
+        ),
+    )
+    other = (*stack(*functions, file="managers/scheduler.py"), *of.stacks[0][-1:])
+    return replace(of, snapshots=tuple(snapshots), stacks=(*of.stacks, other))
+
+
+ELSEWHERE = ("read:1", "parse:2", "fill:3", "load:4")
+BELOW = stack("evict:7", "match:3", "event_loop_normal:1", "run_scheduler_process:1", file="managers/scheduler.py")
+LOST = {
+    **{name: of for name, (of, _) in CASES.items()},
+    **{f"once elsewhere, {at}": seen_elsewhere(CASES["loop of one line"][0], at, *ELSEWHERE) for at in range(6)},
+    **{
+        f"once back in its loop, {at}": seen_elsewhere(
+            seen_elsewhere(server(BELOW, 1.0, *[None] * 12), 5, "evict:8", "match:3", "event_loop_normal:1"),
+            at,
+            *("recv_requests", "event_loop_normal:2"),
+        )
+        for at in range(0, 12, 3)
+    },
+}
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_samples_that_are_lost(name: str) -> None:
+    """Without any one or two samples of a probe no grade rises: the one that is lost may be what ruled it out."""
+    counted = tuple(replace(one, tally=tally_of(one.samples)) for one in LOST[name].snapshots)
+    of = replace(LOST[name], snapshots=counted)
+    before, places = diagnose(of, "trace"), losses_of(of).items()
+    pairs = ((one, two) for ((a, _), one), ((b, _), two) in combinations(places, 2) if a == b == "stacks")
+    for numbers in (*((number,) for _, number in places), *pairs):
+        check(before, diagnose(without_samples(of, frozenset(numbers)), "trace"), f"samples {numbers}")
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
+from itertools import combinations
 from pathlib import Path
 
 import msgspec
@@ -20,6 +22,10 @@ from hangdoc.trace.reader import read
 from hangdoc.trace.records import Trace
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.hangtrace"))
+SMALL = sorted((Path(__file__).parents[1] / "golden/patients").glob("*.hangtrace"))
+PARTS, THINNED = 4, 8
+"""Tests that the patients are spread over, and how many losses of one patient stand for one that is tried."""
+
 Group = tuple[str, ProcessKey | None]
 
 
@@ -96,15 +102,41 @@ def test_several_readings_less(golden: Path, data: st.DataObject) -> None:
     check(diagnosis_of(golden), diagnose(without(trace, groups), "trace"), str(groups))
 
 
+def losses_of(trace: Trace) -> dict[tuple[str, int], int]:
+    """Map each probe and round to one sample of it, counted over all rounds: what else of both is lost is the same."""
+    samples = [(sample.probe, at) for at, snapshot in enumerate(trace.snapshots) for sample in snapshot.samples]
+    return {place: number for number, place in enumerate(samples)}
+
+
+def lose(golden: Path, sets: Iterable[tuple[int, ...]]) -> None:
+    for numbers in sets:
+        lost = diagnose(without_samples(trace_of(golden), frozenset(numbers)), "trace")
+        check(diagnosis_of(golden), lost, f"samples {numbers}")
+
+
 @pytest.mark.parametrize("golden", GOLDEN, ids=lambda golden: golden.stem)
-@settings(max_examples=8, deadline=None)
-@given(data=st.data())
-def test_single_samples_less(golden: Path, data: st.DataObject) -> None:
-    """Without a few samples of single rounds, no grade rises and the verdict is the same or undetermined."""
+def test_a_sample_is_lost(golden: Path) -> None:
+    """Without a sample of any probe in any round of a server no grade rises; the verdict is the same or undetermined."""
+    lose(golden, ((number,) for number in losses_of(trace_of(golden)).values()))
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_sample_of_a_small_launch_is_lost(part: int) -> None:
+    """The same of the patients, each with other rounds of other probes than the next one; all of it takes minutes."""
+    for number, golden in enumerate(SMALL):
+        places = sorted(losses_of(trace_of(golden)).items())
+        lose(golden, ((sample,) for at, (_, sample) in enumerate(places) if (at + number) % (PARTS * THINNED) == part))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("golden", [*GOLDEN, *SMALL], ids=lambda golden: golden.stem)
+def test_every_sample_and_every_two_of_a_probe(golden: Path) -> None:
+    """The same without each single sample, and without any two of one probe in different rounds."""
     trace = trace_of(golden)
     count = sum(len(snapshot.samples) for snapshot in trace.snapshots)
-    numbers = data.draw(st.frozensets(st.integers(0, count - 1), min_size=1, max_size=4))
-    check(diagnosis_of(golden), diagnose(without_samples(trace, numbers), "trace"), f"samples {sorted(numbers)}")
+    lose(golden, ((number,) for number in range(count)))
+    losses = losses_of(trace).items()
+    lose(golden, ((one, two) for ((a, _), one), ((b, _), two) in combinations(losses, 2) if a == b))
 
 
 @pytest.mark.parametrize("golden", GOLDEN, ids=lambda golden: golden.stem)
