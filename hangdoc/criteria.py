@@ -135,10 +135,10 @@ def weigh(hypothesis: Hypothesis, features: Features) -> Weighed:
 
 
 def _weigh_on(hypothesis: Hypothesis, case: Case) -> Weighed:
-    essential = [sign(case) for sign in hypothesis.essential]
-    excluding = [sign(case) for sign in hypothesis.excluding]
-    contrary = [sign(case) for sign in hypothesis.contrary]
-    supporting = [sign(case) for sign in hypothesis.supporting]
+    essential = [_outcome(sign, case) for sign in hypothesis.essential]
+    excluding = [_outcome(sign, case) for sign in hypothesis.excluding]
+    contrary = [_outcome(sign, case) for sign in hypothesis.contrary]
+    supporting = [_outcome(sign, case) for sign in hypothesis.supporting]
     support = sum(isinstance(outcome, Present) for outcome in supporting)
     speaks_for = [o for o in (*essential, *supporting) if isinstance(o, Present)]
     not_against = [o for o in (*excluding, *contrary) if isinstance(o, Absent)]
@@ -155,6 +155,16 @@ def _weigh_on(hypothesis: Hypothesis, case: Case) -> Weighed:
         against=_sentences(against),
         missing=_sentences(unread),
     )
+
+
+def _outcome(sign: Sign, case: Case) -> Outcome:
+    """Look for a sign once for each suspect: many hypotheses ask for the same one."""
+    found = case.features.outcomes
+    key = (sign, None if case.suspect is None else case.suspect.key)
+    if key not in found:
+        found[key] = sign(case)
+    outcome: Outcome = found[key]
+    return outcome
 
 
 def grade(

@@ -75,6 +75,11 @@ class Member:
         """What was found of each thread's wait (see activity.waiting), which every hypothesis asks again."""
         return {}
 
+    @cached_property
+    def found(self) -> dict[str, Any]:
+        """What was found of it as a whole (see activity), which every hypothesis asks again."""
+        return {}
+
     @property
     def main(self) -> Reading[ThreadHistory]:
         """The stacks of its main thread."""
@@ -127,6 +132,11 @@ class Features:
     start: Reading[Start]
     baseline: Baseline | None = None
 
+    @cached_property
+    def outcomes(self) -> dict[Any, Any]:
+        """What came of each sign for each suspect (see criteria), which other hypotheses ask again."""
+        return {}
+
     @property
     def has_ended(self) -> bool:
         """Whether nobody is alive any more: every member has left, or is a zombie."""
@@ -137,7 +147,7 @@ class Features:
         """Whether a log is all there is: nobody looked at the processes."""
         return self.launch.known_from == "log"
 
-    @property
+    @cached_property
     def movers(self) -> tuple[Member, ...]:
         """The members that have to move for the launch to move."""
         return tuple(self.members[key] for key in mover_keys(tuple(m.process for m in self.members.values())))
