@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from hangdoc.features.features import Features, Member
 from hangdoc.model.diagnosis import Culprit, Grade, Verdict, Wait
+from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Missing
 
 
@@ -123,22 +124,28 @@ class Weighed:
 
 
 class Outcomes:
-    """What the signs say over one set of features; one that did not look at its suspect is asked once for all.
+    """What the signs say over one set of features: each is asked once of a suspect, whichever hypotheses ask for it.
 
-    Why: with hundreds of ranks, signs about the launch as a whole would each go over all members for every member.
+    One that did not look at its suspect is asked once for all: with hundreds of ranks, signs about the launch as a whole
+    would each go over all members for every member.
     """
 
     def __init__(self, features: Features) -> None:
         self.features = features
         self._of_all: dict[Sign, Outcome] = {}
+        self._of_one: dict[tuple[Sign, ProcessKey | None], Outcome] = {}
 
     def of(self, sign: Sign, suspect: Member | None) -> Outcome:
         """Return what a sign says of a suspect."""
-        if (known := self._of_all.get(sign)) is not None:
+        key = (sign, None if suspect is None else suspect.key)
+        known = self._of_all.get(sign) or self._of_one.get(key)
+        if known is not None:
             return known
         case = _WatchedCase(self.features, suspect)
         outcome = sign(case)
-        if not case.looked_at:
+        if case.looked_at:
+            self._of_one[key] = outcome
+        else:
             self._of_all[sign] = outcome
         return outcome
 

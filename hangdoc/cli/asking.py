@@ -49,7 +49,7 @@ def present(plans: Sequence[Plan], strays: Sequence[Thing], wishes: Wishes) -> N
         return
     if wishes.record and len(plans) > 1:
         raise HangdocError(f"{len(plans)} launches do not fit into one --record file", "leave --record out")
-    consent(sum(len(plan.members) for plan in plans), yes=wishes.yes)
+    consent(f"End these {sum(len(plan.members) for plan in plans)} processes?", yes=wishes.yes)
 
 
 def _show(plans: Sequence[Plan], strays: Sequence[Thing], wishes: Wishes) -> None:

@@ -1,4 +1,4 @@
-"""Ask before something is ended that cannot be brought back."""
+"""Ask before something is done that cannot be taken back."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import sys
 from hangdoc.errors import HangdocError
 
 
-def consent(processes: int, *, yes: bool) -> None:
+def consent(question: str, *, yes: bool) -> None:
     """Return when the user agrees, with --yes or at a terminal; HangdocError (2) otherwise, and at Ctrl-C."""
     if yes:
         return
     if sys.stdin is None or not sys.stdin.isatty() or sys.stderr is None or not sys.stderr.isatty():
         raise HangdocError("nobody can be asked: this is no terminal", "nothing was touched; add --yes to go ahead")
-    sys.stderr.write(f"End these {processes} processes? [y/N] ")
+    sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
     try:
         answer = sys.stdin.readline()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from hangdoc.features.features import Member
@@ -31,10 +31,8 @@ NOISE_RSS_BYTES = 1 << 20
 def work(flow: Flow) -> str | None:
     """Return the sentence that shows work, or None when nothing moved above the noise."""
     seconds = flow.seconds
-    if _only_wakes(flow):
-        flow = replace(flow, io_bytes=Known(0))
     for amount, noise, sentence in (
-        (flow.io_bytes, NOISE_IO_BYTES_PER_S, "reads and writes {:,.0f} bytes/s"),
+        (Known(0) if _only_wakes(flow) else flow.io_bytes, NOISE_IO_BYTES_PER_S, "reads and writes {:,.0f} bytes/s"),
         (flow.tcp_bytes, NOISE_IO_BYTES_PER_S, "moves {:,.0f} bytes/s over TCP"),
         (flow.disk_bytes, NOISE_IO_BYTES_PER_S, "reads {:,.0f} bytes/s from disk"),
         (Known(flow.faults), NOISE_FAULTS_PER_S, "takes {:,.0f} page faults/s"),
@@ -56,6 +54,13 @@ def _only_wakes(flow: Flow) -> bool:
 
 def activity(member: Member) -> Reading[Activity]:
     """Return what a member did over the window; Missing when a reading that decides it is missing."""
+    if "activity" not in member.found:
+        member.found["activity"] = _activity(member)
+    found: Reading[Activity] = member.found["activity"]
+    return found
+
+
+def _activity(member: Member) -> Reading[Activity]:
     if isinstance(member.flow, Missing):
         return member.flow
     if work(member.flow.value) is not None:
@@ -77,6 +82,13 @@ def own_threads(member: Member) -> Reading[tuple[ThreadMotion, ...]]:
     The main thread, Python threads that are no helpers, and native threads that ran and are not known to poll for
     ever (a loader in C that receives weights). Without Python stacks the main thread alone.
     """
+    if "own_threads" not in member.found:
+        member.found["own_threads"] = _own_threads(member)
+    found: Reading[tuple[ThreadMotion, ...]] = member.found["own_threads"]
+    return found
+
+
+def _own_threads(member: Member) -> Reading[tuple[ThreadMotion, ...]]:
     if isinstance(member.motion, Missing):
         return member.motion
     clocks = member.motion.value.threads

@@ -75,6 +75,11 @@ class Member:
         """What was found of each thread's wait (see activity.waiting), which every hypothesis asks again."""
         return {}
 
+    @cached_property
+    def found(self) -> dict[str, Any]:
+        """What was found of it as a whole (see activity), which every hypothesis asks again."""
+        return {}
+
     @property
     def main(self) -> Reading[ThreadHistory]:
         """The stacks of its main thread."""
