@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os.path import isdir, lexists
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -58,7 +59,8 @@ def address_of(text: str | None) -> Address | None:
 
 def is_folder(record: Path) -> bool:
     """Say whether following records to a folder of this name: it is one, or neither a file nor called like a trace."""
-    return record.is_dir() or not (record.suffix == ".hangtrace" or record.exists())
+    # Not Path's own, which raise for a place that may not be looked into: what opens it says so in one line.
+    return isdir(record) or not (record.suffix == ".hangtrace" or lexists(record))  # noqa: PTH112
 
 
 def check(command: tuple[str, ...], *, is_exec: bool, once: bool, unattended: bool, named: bool) -> None:

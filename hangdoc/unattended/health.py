@@ -46,7 +46,7 @@ def judge(path: Path) -> tuple[bool, str]:
         told = f"{state['verdict']} ({state['grade']}) in phase {state['phase']}"
     except OSError as error:
         return False, f"no state: {path}: {error.strerror}"
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return False, f"no state: {path} is not what hangdoc watch --state writes"
     if state.get("schema") != SCHEMA:
         return False, f"no state: {path} is of another hangdoc (schema {state.get('schema')})"
