@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from hangdoc.errors import ExitCode
+from hangdoc.features.slices import EQUAL_SLICES
 from hangdoc.model.diagnosis import Diagnosis
 from hangdoc.model.snapshot import Snapshot
 from hangdoc.observe.alarm import Alarm
@@ -43,13 +44,24 @@ class View:
     end: End | None
 
 
+class Listener:
+    """Hears what goes on between the views; this one does nothing with it."""
+
+    def round(self, snapshot: Snapshot) -> None:
+        """Hear of a round."""
+
+    def unsettled(self, diagnosis: Diagnosis) -> None:
+        """Hear a diagnosis that the readings do not agree on yet, and that is no view."""
+
+
 class Following:
     """One long observation. A diagnosis that the readings do not agree on is passed over for patience_s at most.
 
     While the launch is well, deep readings and diagnoses are rare; the cheap readings of each round call them back.
     """
 
-    def __init__(self, attached: Attached, reasoning: Reasoning, goal: Goal) -> None:
+    def __init__(self, attached: Attached, reasoning: Reasoning, goal: Goal, listener: Listener | None = None) -> None:
+        self._listener = listener or Listener()
         self._attached = attached
         self._reasoning = reasoning
         self._goal = goal
@@ -67,6 +79,7 @@ class Following:
                 tape.add(snapshot)
                 if tape.rounds == 1:
                     self._reasoning.prepare()
+                self._listener.round(snapshot)
                 view = self._view(snapshot, tape.rounds - 1)
                 if view is not None:
                     yield view
@@ -92,6 +105,8 @@ class Following:
         self._next = number + ROUNDS_BETWEEN
         if not self._stands(trace, snapshot.at_ns):
             self._pace.suspect()
+            if len(trace.snapshots) > EQUAL_SLICES:
+                self._listener.unsettled(self._diagnosis(trace))
             return None
         view = View(self._diagnosis(trace), None)
         if self._pace.calm and _is_hang(view.diagnosis):
