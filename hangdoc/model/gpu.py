@@ -26,7 +26,8 @@ class Gpu(Struct, frozen=True, kw_only=True):
 
     util_ratio: share of the sample period in which a kernel ran, 0 to 1; power_limit_w: the limit that is enforced;
     sm_clock_mhz: of the processors now, and the highest it can be: a card that is held back does real work at little
-    power.
+    power. compute_capability: major and minor version of its architecture, (12, 0) for SM120; peers: indices of the
+    devices whose memory NVML says it can read directly, which is no proof that this works.
     """
 
     index: int
@@ -39,6 +40,8 @@ class Gpu(Struct, frozen=True, kw_only=True):
     processes: Reading[tuple[GpuProcess, ...]]
     sm_clock_mhz: Reading[int] = OLDER
     sm_clock_most_mhz: Reading[int] = OLDER
+    compute_capability: Reading[tuple[int, int]] = OLDER
+    peers: Reading[tuple[int, ...]] = OLDER
 
 
 class Gpus(Struct, frozen=True, tag="gpu"):

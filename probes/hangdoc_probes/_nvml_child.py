@@ -18,13 +18,23 @@ import pynvml
 
 PR_SET_PDEATHSIG = 1
 
-FIELDS = ("name", "memory", "use", "power", "limit", "clock", "clock_most", "processes", "uses")
+FIELDS = (
+    *("name", "memory", "use", "power", "limit", "clock", "clock_most", "processes", "uses"),
+    *("capability", "peers"),
+)
 
 RECENT_S = 2.5
 """How old the driver's samples of a process may be: it takes some every second, and a poll comes every second.
 Arbitrary above that."""
 
 Answer = dict[str, Any]
+
+
+PEER_STATES = (0, 1)
+"""NVML_P2P_CAPS_INDEX_READ and _WRITE (nvml.h); nvidia-ml-py has had tuples under these names."""
+
+ARCHITECTURES: dict[int, dict[str, Answer]] = {}
+"""What was told of each device; filled once."""
 
 
 def ask(name: str, *arguments: Any, version: Any = None) -> Answer:
@@ -45,11 +55,11 @@ def then(answer: Answer, convert: Callable[[Any], Any]) -> Answer:
 def poll() -> Answer:
     """Ask for every device."""
     count = ask("nvmlDeviceGetCount")
-    return then(count, lambda devices: [device(index) for index in range(devices)])
+    return then(count, lambda devices: [device(index, devices) for index in range(devices)])
 
 
-def device(index: int) -> Answer:
-    """Ask for one device; without a handle every field is the handle's error."""
+def device(index: int, count: int) -> Answer:
+    """Ask for one of count devices; without a handle every field is the handle's error."""
     handle = ask("nvmlDeviceGetHandleByIndex", index)
     if "error" in handle:
         return dict.fromkeys(FIELDS, handle)
@@ -64,7 +74,35 @@ def device(index: int) -> Answer:
         "clock_most": ask("nvmlDeviceGetMaxClockInfo", to, pynvml.NVML_CLOCK_SM),
         "processes": processes(to),
         "uses": uses(to),
+        **architecture(to, index, count),
     }
+
+
+def architecture(to: Any, index: int, count: int) -> dict[str, Answer]:
+    """Ask for what does not change while the driver is loaded: once, unless it could not be told."""
+    if index not in ARCHITECTURES:
+        others = [other for other in range(count) if other != index]
+        asked = {"capability": ask("nvmlDeviceGetCudaComputeCapability", to), "peers": peers(to, others)}
+        if any("error" in answer for answer in asked.values()):
+            return asked
+        ARCHITECTURES[index] = asked
+    return ARCHITECTURES[index]
+
+
+def peers(to: Any, others: list[int]) -> Answer:
+    """Ask which other devices this one may read and write directly, by what the driver says."""
+    found: list[int] = []
+    for other in others:
+        handle = ask("nvmlDeviceGetHandleByIndex", other)
+        if "error" in handle:
+            return handle
+        states = [ask("nvmlDeviceGetP2PStatus", to, handle["value"], state) for state in PEER_STATES]
+        refused = next((state for state in states if "error" in state), None)
+        if refused is not None:
+            return refused
+        if all(state["value"] == pynvml.NVML_P2P_STATUS_OK for state in states):
+            found.append(other)
+    return {"value": found}
 
 
 def memory(to: Any) -> Answer:

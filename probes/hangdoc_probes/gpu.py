@@ -138,6 +138,8 @@ def gpu(index: int, device: dict[str, Any]) -> Gpu:
         ),
         sm_clock_mhz=reading(device["clock"], int),
         sm_clock_most_mhz=reading(device["clock_most"], int),
+        compute_capability=reading(device["capability"], lambda version: (int(version[0]), int(version[1]))),
+        peers=reading(device["peers"], tuple),
     )
 
 

@@ -1,7 +1,9 @@
 /* A stand-in for libnvidia-ml.so.1: what it answers is in the text file $FAKE_NVML, read anew at every call.
 
    gpus N                  how many devices
-   gpu I KEY VALUE         KEY: util, mem_used, mem_total (MiB), power, limit (mW), clock, clock_most (MHz)
+   gpu I KEY VALUE         KEY: util, mem_used, mem_total (MiB), power, limit (mW), clock, clock_most (MHz),
+                           major, minor (compute capability), peers (0: no device can read another one)
+   name TEXT               the name of every device
    proc I PID MIB          memory of a process; -1: the driver does not tell
    use I PID PERCENT       a sample of how long kernels of a process ran
    fail FUNCTION CODE      that function returns the code
@@ -86,7 +88,24 @@ Return nvmlDeviceGetHandleByIndex_v2(unsigned index, Device **handle) {
 Return nvmlDeviceGetName(Device *device, char *name, unsigned size) {
     (void)device;
     GATE;
-    snprintf(name, size, "NVIDIA H200 (fake)");
+    char line[256], text[128] = "NVIDIA H200 (fake)";
+    FILE *file = state();
+    while (file && fgets(line, sizeof line, file)) sscanf(line, "name %127[^\n]", text);
+    if (file) fclose(file);
+    snprintf(name, size, "%s", text);
+    return 0;
+}
+Return nvmlDeviceGetCudaComputeCapability(Device *device, int *major, int *minor) {
+    GATE;
+    *major = (int)number(device->index, "major", 9);
+    *minor = (int)number(device->index, "minor", 0);
+    return 0;
+}
+Return nvmlDeviceGetP2PStatus(Device *one, Device *other, unsigned index, unsigned *status) {
+    (void)other;
+    (void)index;
+    GATE;
+    *status = number(one->index, "peers", 1) ? 0 : 5;
     return 0;
 }
 

@@ -213,3 +213,19 @@ def children() -> list[int]:
     listed = (Path(f"/proc/{own}/task/{tid.name}/children") for tid in Path("/proc/self/task").iterdir())
     pids = [int(pid) for file in listed if file.exists() for pid in file.read_text().split()]
     return [pid for pid in pids if parse_stat(Path(f"/proc/{pid}/stat").read_bytes()).state != "Z"]
+
+
+def test_the_architecture_and_who_can_read_whom_are_told(nvml: FakeNvml, session: gpu.GpuSession) -> None:
+    """Compute capability 12.0 comes as (12, 0), peers as the indices of the others; none where NVML says none."""
+    nvml.says("gpus 3", *(f"gpu {index} major 12" for index in range(3)), "gpu 2 peers 0")
+    devices = found(session.read())
+    assert [device.compute_capability for device in devices] == [Known((12, 0))] * 3
+    assert [device.peers for device in devices] == [Known((1, 2)), Known((0, 2)), Known(())]
+
+
+def test_a_driver_that_does_not_tell_peers_is_a_missing_reading(nvml: FakeNvml, session: gpu.GpuSession) -> None:
+    """Not supported is neither "no peer" nor a reason to lose the other readings."""
+    nvml.says(*TWO, "fail nvmlDeviceGetP2PStatus 3")
+    _, second = found(session.read())
+    assert isinstance(second.peers, Missing)
+    assert (second.peers.reason, second.compute_capability) == ("unsupported", Known((9, 0)))
