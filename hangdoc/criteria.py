@@ -126,7 +126,7 @@ class Weighed:
 class Outcomes:
     """What the signs say over one set of features: each is asked once of a suspect, whichever hypotheses ask for it.
 
-    One that did not look at its suspect is asked once for all: with hundreds of ranks, signs about the launch as a whole
+    One that did not look at its suspect is asked once for all: with hundreds of ranks, signs about the whole launch
     would each go over all members for every member.
     """
 
