@@ -70,16 +70,19 @@ def read_traits(forest: Forest, root: Entry, members: Iterable[Entry], outsiders
     parent = forest.parent(root)
     shared = _held_by(proc, inside)
     foreign = {t for one in outsiders if one.kind != "kernel" for t in _private(read_open(proc, one.key))} & set(shared)
-    own = {target: pid for target, pid in shared.items() if target not in foreign}
-    # What the root holds may come from whoever started it, who may have passed it on to others and closed it since.
-    inherited = _private(read_open(proc, root.key))
+    # What the root holds may come from whoever started it, who may have passed it on to others and closed it since;
+    # when that cannot be read, nothing can be called made inside.
+    opened = read_open(proc, root.key)
+    is_told = opened is not None and root.state not in "ZX"
+    inherited = _private(opened) if is_told else set(shared)
+    own = {target: pid for target, pid in shared.items() if target not in foreign | inherited}
     users = frozenset(user for one in inside if (user := user_of(proc, one.pid)) is not None)
     return Traits(
         root=root.key,
         users=users,
         outputs=_outputs(proc, inside),
         images=_images(forest, root, inside),
-        private={target: pid for target, pid in own.items() if target not in inherited},
+        private=own,
         shared=shared,
         marker=read_marker(proc, root.key),
         cgroups=_cgroups(forest, root, parent),
@@ -191,11 +194,16 @@ def _is_older(parent: Entry, child: Entry) -> bool:
 
 
 def close_over(
-    strangers: list[Entry], table: Table, parents: Mapping[int, ProcessKey], weigh: Callable[[Entry], str]
+    strangers: list[Entry],
+    table: Table,
+    parents: Mapping[int, ProcessKey],
+    weigh: Callable[[Entry], str],
+    vouches: Callable[[Entry], bool] = lambda _: True,
 ) -> dict[int, str]:
     """Admit strangers until nobody is left who belongs: by their own traits, or as the child of who belongs already.
 
-    parents: whose children belong without further reason. Returns the reasons by pid, the oldest process first.
+    parents: whose children belong without further reason; vouches: says whether this holds for somebody admitted, too.
+    Returns the reasons by pid, the oldest process first.
     """
     known = dict(parents)
     admitted: dict[int, str] = {}
@@ -208,7 +216,7 @@ def close_over(
                 fresh[one.pid] = f"child of {parent.pid}"
             elif because := weigh(one):
                 fresh[one.pid] = because
-            if one.pid in fresh:
+            if one.pid in fresh and vouches(one):
                 known[one.pid] = one.key
         if not fresh:
             return admitted

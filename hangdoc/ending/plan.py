@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from hangdoc.errors import ExitCode, HangdocError
 from hangdoc.launch import complaints
 from hangdoc.launch.find import PROC, find_launch
 from hangdoc.launch.forest import Forest
-from hangdoc.launch.pidfd import may_signal
+from hangdoc.launch.pidfd import Handle, anchor, may_signal, pin
 from hangdoc.launch.table import read_table
 from hangdoc.model.process import ProcessKey
 
@@ -93,11 +93,42 @@ def stray_files(users: Iterable[int], proc: Path = PROC) -> list[Thing]:
 
 
 @contextmanager
-def prepared(roots: Sequence[ProcessKey], include: Sequence[int], proc: Path = PROC) -> Iterator[list[Plan]]:
-    """Yield a plan for each launch; every member is held until the way out. HangdocError when one must be refused."""
+def prepared(
+    find: Callable[[], Sequence[ProcessKey]], include: Sequence[int], named: Iterable[int] = (), proc: Path = PROC
+) -> Iterator[list[Plan]]:
+    """Yield a plan for each launch; every member is held until the way out. HangdocError when one must be refused.
+
+    find: returns the roots that are meant; named: pids by which the user means them.
+
+    Rule: who was named is held before anything is read, a root before it is found for the second time, a member before
+    the roll is called for the second time; and the first two are still there when all has been read. It works because
+    a pid cannot change hands as long as its owner is there, so that each reading that decides is of a process that is
+    held. Pid and start time do not suffice: where pids start over, a successor can have both.
+    """
     with ExitStack() as stack:
+        fixed = [one for pid in (*named, *include) if (one := pin(pid)) is not None]
+        roots = find()
+        fixed += [_anchored(root, proc) for root in roots]
+        for one in fixed:
+            stack.callback(one.close)
+        if roots and not set(roots) <= set(find()):
+            raise HangdocError("the launch changed while it was looked at", "try again", ExitCode.UNOBSERVABLE)
         plans = [_prepare(root, include, proc, stack) for root in roots]
+        for one in fixed:
+            if not one.is_there:
+                raise _ended(one.key.pid)
         yield plans
+
+
+def _anchored(root: ProcessKey, proc: Path) -> Handle:
+    handle = anchor(root, proc)
+    if handle is None:
+        raise _ended(root.pid)
+    return handle
+
+
+def _ended(pid: int) -> HangdocError:
+    return HangdocError(f"the launch of pid {pid} has ended meanwhile", "", ExitCode.UNOBSERVABLE)
 
 
 def _prepare(root: ProcessKey, include: Sequence[int], proc: Path, stack: ExitStack) -> Plan:
@@ -107,7 +138,7 @@ def _prepare(root: ProcessKey, include: Sequence[int], proc: Path, stack: ExitSt
     muster = stack.enter_context(Muster(roll, traits, forest))
     # Once more, now that nobody's pid can change hands: what was read is then of the processes that are held.
     again, traits = call_roll(read_forest(proc), root, include)
-    muster.confirm({one.key for one in again.members})
+    muster.confirm(again.members)
     _refuse_members(muster, proc)
     pids = frozenset(key.pid for key in muster.members)
     read = stack.enter_context(reader(roll.launch, proc, pids))
@@ -126,7 +157,7 @@ def stock_taken_again(plan: Plan, proc: Path = PROC) -> Plan:
 def _refuse_root(forest: Forest, root: ProcessKey) -> None:
     entry = forest.table.get(root.pid)
     if entry is None or entry.key != root:
-        raise HangdocError(f"the launch of pid {root.pid} has ended meanwhile", "", ExitCode.UNOBSERVABLE)
+        raise _ended(root.pid)
     if root.pid == 1:
         raise HangdocError(
             f"the launch's root ({complaints.shown(entry.title)}) is pid 1 of this container: "
