@@ -104,6 +104,36 @@ def forks():
     stay()
 
 
+def answers():
+    """A rank that another launch's rank connects to."""
+
+    def serve():
+        server.listen()
+        globals()["KEPT"] = server.accept()
+        stay()
+
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(FOLDER / "transfer"))
+    server.listen()
+    launcher(serve)
+
+
+def connects():
+    """A rank that connects to another launch's, and tells so."""
+
+    def connect():
+        title("sglang::scheduler_TP0")
+        client = socket.socket(socket.AF_UNIX)
+        client.connect(str(FOLDER / "transfer"))
+        tell("rank0")
+        globals()["KEPT"] = client
+        stay()
+
+    fork(connect)
+    tell("launcher")
+    stay()
+
+
 def ignores_sigterm():
     deaf()
     launcher(stay, stay)
