@@ -87,9 +87,10 @@ def test_members_that_multiply_are_gone(theatre: Theatre, act: str) -> None:
 
 
 @pytest.mark.slow
-def test_who_cannot_be_held_is_never_called_gone(theatre: Theatre) -> None:
+@pytest.mark.parametrize("act", ["relay_apart", "relay_untitled"])
+def test_who_cannot_be_held_is_never_called_gone(theatre: Theatre, act: str) -> None:
     """A relay through sessions of its own is caught, or the report says that somebody is left: never wrongly gone."""
-    cast = theatre.launch("relay_apart")
+    cast = theatre.launch(act)
     code, launch = end(theatre, cast["launcher"])
     at = theatre.folder / "at"
     is_gone = stands_still(at)

@@ -291,6 +291,19 @@ def relay_apart():
     launcher()
 
 
+def relay_untitled():
+    """The same with the launcher's command line."""
+    if os.fork() == 0:
+        while True:
+            if os.fork():
+                os._exit(0)
+            os.setsid()
+            (FOLDER / "at").write_text(str(os.getpid()))
+            time.sleep(0.003)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    launcher()
+
+
 def relay_slowly():
     """The same every 30 ms."""
 
