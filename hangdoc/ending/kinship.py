@@ -16,6 +16,7 @@ from hangdoc.procfs.errors import ProcParseError
 from hangdoc.procfs.status import parse_status
 
 DOUBT = "shares a pipe or socket with member {pid}, but may have it from elsewhere"
+CONNECTED = "an engine's process, connected to member {pid} by a unix socket, but may be of another launch"
 SAME_LOG = "writes to the same file or pipe as member {pid}, but nothing else ties it to the launch"
 
 
@@ -94,10 +95,11 @@ def kin(entry: Entry, traits: Traits, forest: Forest, peers: Mapping[int, int], 
 
     Rule: only a program of the launch's user, younger than its root, without a parent of its own (it was adopted), can
     be kin. It is when it has the launch's marker, when it is a fork of a member (image.py), when it is in a control
-    group that was made for the launch, when it holds a pipe or socket that was made inside the launch, or when it is an
-    engine's process and connected to a member's socket. It works because none of these can be had without descent or
-    invitation. It fails for a program that was executed by a double fork into a session of its own with nothing
-    inherited: nothing visible ties it to the launch, so it is left.
+    group that was made for the launch, or when it holds a pipe or socket that was made inside the launch. It works
+    because none of these can be had without descent. An engine's process that is connected to a member's socket is in
+    doubt: it may be of another launch whose launcher is dead, as where one prefills and the other decodes. It fails for
+    a program that was executed by a double fork into a session of its own with nothing inherited: nothing visible ties
+    it to the launch, so it is left.
 
     peers: connected unix sockets; owned: the members' sockets, each with its owner.
     """
@@ -110,7 +112,7 @@ def kin(entry: Entry, traits: Traits, forest: Forest, peers: Mapping[int, int], 
     sockets = opened.sockets() if opened is not None and entry.sighting.is_kin else set()
     ends = sorted(owned[peer] for one in sockets if (peer := peers.get(one, 0)) in owned)
     if ends:
-        return Kin(f"an engine's process, connected to member {ends[0]} by a unix socket")
+        return Kin(doubt=CONNECTED.format(pid=ends[0]))
     doubts = sorted(_private(opened) & set(traits.shared))
     if doubts:
         return Kin(doubt=DOUBT.format(pid=traits.shared[doubts[0]]))

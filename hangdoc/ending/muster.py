@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from hangdoc.ending.descriptors import lives
 from hangdoc.ending.kinship import Traits, close_over, kin, user_of
 from hangdoc.ending.records import LookAlike, Member, Roll
 from hangdoc.ending.roll import read_forest
@@ -232,7 +233,7 @@ class Muster:
         is_engines = entry.sighting.is_titled and entry.sighting.engine == self._setting.engine
         if not (is_alike or is_engines) or forest.parent(entry) is not None:
             return False
-        return entry.state in "ZX" or not is_same(self._proc, entry.key)
+        return not lives(self._proc, entry.key)  # a zombie that its adopter buries late has ended, too
 
     def _take(self, member: Member) -> bool:
         handle = hold(member.key, self._proc)

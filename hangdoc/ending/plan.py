@@ -48,9 +48,12 @@ def targets(pid: int | None, port: int | None, proc: Path = PROC) -> tuple[Proce
     """Return the roots that are meant: one launch by pid or port, without either every orphaned one of the user."""
     if pid is not None or port is not None:
         launch = find_launch(pid, port, proc)
-        if pid is None or launch.engine != "generic":
+        if pid is None:
             return (launch.root,)
-        return (same_program(read_forest(proc), pid, launch.root),)
+        forest = read_forest(proc)
+        if (dead := dead_launcher(forest, pid)) is not None:
+            return (dead,)
+        return (launch.root,) if launch.engine != "generic" else (same_program(forest, pid, launch.root),)
     return orphans(read_forest(proc), calling_users())
 
 
@@ -67,6 +70,22 @@ def same_program(forest: Forest, pid: int, root: ProcessKey) -> ProcessKey:
             return entry.key
         entry = parent
     return root
+
+
+def dead_launcher(forest: Forest, pid: int) -> ProcessKey | None:
+    """Return the launcher that a process lost, when it is dead and not waited for, and led the process's group.
+
+    Its survivors may be launches of their own by what they show (forks that keep the launcher's command line); but the
+    number of the group is the zombie's as long as nobody buries it. Only of a program: a dead shell's group is a job of
+    anything, and what a test runner or a notebook leaves is no one launch.
+    """
+    entry = forest.table.get(pid)
+    if entry is None or entry.pid == entry.group or forest.parent(entry) is not None:
+        return None
+    leader = forest.table.get(entry.group)
+    if leader is None or leader.state not in "ZX" or leader.kind != "program" or leader.pid in forest.never:
+        return None
+    return leader.key if leader.key.start_ticks <= entry.key.start_ticks else None
 
 
 def orphans(forest: Forest, users: frozenset[int]) -> tuple[ProcessKey, ...]:
