@@ -81,7 +81,16 @@ def _number(event: LogEvent) -> int | None:
 
 
 _NOTICES = frozenset(
-    {"scheduler-dead", "subprocess-crashed", "child-ended", "worker-exit", "exit-code", "worker-died", "root-cause"}
+    {
+        "scheduler-dead",
+        "engine-core",
+        "subprocess-crashed",
+        "child-ended",
+        "worker-exit",
+        "exit-code",
+        "worker-died",
+        "root-cause",
+    }
     | {"killed", "ended-by-signal", "ended-in-batch", "mpi-exit", "ray-death", "core-died"}
 )
 """Lines in which somebody says of another process that it ended: it may have ended because of a third one."""
