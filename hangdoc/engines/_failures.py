@@ -122,7 +122,7 @@ STARTS = (
         "cuda-driver",
         r"NVIDIA driver on your system is too old|CUDA driver version is insufficient|Found no NVIDIA driver|"
         r"No CUDA GPUs are available|no CUDA-capable device|forward compatibility was attempted|"
-        r"no kernel image is available|unsupported toolchain",
+        r"no kernel image is available|unsupported toolchain|No accelerator \(",
         "the driver or the GPU does not fit this CUDA",
     ),
     error(
@@ -175,9 +175,9 @@ FAILURES = (
         "no space in shared memory",
     ),
     error("disk-full", r"No space left on device|\[Errno 28\]|Disk quota exceeded", "no space on the disk"),
+    *STARTS,
     *VICTIMS,
     failure("nccl-error", r"\bnccl(?:System|UnhandledCuda|Internal|InvalidUsage)Error\b|NCCL error in: ", "NCCL error"),
-    *STARTS,
     failure(
         "host-out-of-memory", r"[Oo]ut of memory: Killed process (?P<pid>\d+)", "killed process {pid}: out of memory"
     ),

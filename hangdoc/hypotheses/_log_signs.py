@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from hangdoc.criteria import Absent, Case, Outcome, Present, Unread
 from hangdoc.features.clock import seconds_between
 from hangdoc.features.features import Features, Member
@@ -53,7 +55,8 @@ def first_cause(features: Features) -> LogEvent | None:
     causes = [event for event in own if event.name not in _NOTICES or event.numbers.get("code", 0) in _HARD_CODES]
     named = [event for event in own if event.name == "root-cause"]
     if named and not _only_suffered(named[-1], found, causes):
-        return named[-1]
+        said = [event for event in causes if _number(event) == named[-1].numbers["rank"]]
+        return replace(said[0], text=f"{said[0].text}; torchrun names it first") if said else named[-1]
     return next(iter((*causes, *own, *found)), None)
 
 
