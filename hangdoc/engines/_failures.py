@@ -230,7 +230,7 @@ FAILURES = (
     *TRACEBACK,
     *ELASTIC,
     failure("agent-failed", r"\bChildFailedError:", "torchrun says that workers failed", victim=True),
-    LogLine("interrupted", "milestone", re.compile(r"^KeyboardInterrupt\b"), "interrupted", "shutdown"),
+    LogLine("interrupted", "milestone", re.compile(r"^KeyboardInterrupt\b"), "interrupted"),
     error("import", r"^ModuleNotFoundError\b|^ImportError\b", "a module cannot be imported"),
     error("assertion", r"^AssertionError\b", "an assertion failed"),
     error(

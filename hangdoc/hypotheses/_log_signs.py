@@ -184,7 +184,7 @@ def in_order(case: Case) -> Outcome:
     if isinstance(case.features.log, Missing):
         return Unread.of(case.features.log, "whether it was told to end")
     told = tuple(event for event in case.features.log.value.milestones if event.phase == "shutdown")
-    if first_is_older(told, failures(case.features)):
+    if first_is_older(told, lasting(case.features)):
         return Present("the server was told to end before that")
     return Absent("nobody told the server to end")
 

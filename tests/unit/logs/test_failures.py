@@ -188,6 +188,29 @@ def test_interrupted(tmp_path: Path) -> None:
     assert of(READY + text, tmp_path).verdict == "healthy"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '^CTraceback (most recent call last):\n  File "a.py", line 1, in <module>\nKeyboardInterrupt\n',
+        "[2026-11-29 12:30:00] SIGTERM received. signum=None frame=None. Draining requests and shutting down...\n",
+    ],
+)
+def test_a_start_that_somebody_ended(text: str, tmp_path: Path) -> None:
+    """Who ends a start that is not ready yet may do so because it hangs: that is no health, and no failure."""
+    assert of(STARTING + text, tmp_path).verdict == "undetermined"
+    assert of(READY + text, tmp_path).verdict == "healthy"
+
+
+def test_failures_of_an_end_in_order(tmp_path: Path) -> None:
+    """A server that was told to end may fail while it does; what it had survived long before changes nothing."""
+    error = "[2026-11-29 11:00:00 TP0] odd\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n"
+    told = "[2026-11-29 12:30:00] SIGTERM received. signum=None frame=None. Draining requests and shutting down...\n"
+    assert (
+        of(STARTING + error + READY[len(STARTING) :] + told + hit("TP1", GLOO, "12:30:09"), tmp_path).verdict
+        == "healthy"
+    )
+
+
 START_FAILURES = {
     "ERROR:    [Errno 98] error while attempting to bind on address ('127.0.0.1', 30000): address already in use":
         "address in use",
