@@ -14,8 +14,8 @@ from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.log import LogEvent
 from hangdoc.model.reading import Known, Missing
 
-WATCHDOGS = frozenset({HARD_WATCHDOG, "watchdog-soft", "nccl-watchdog"})
-"""Complaints of somebody who measured that nothing moved: 300 s without a batch, 600 s in a collective."""
+WATCHDOGS = frozenset({HARD_WATCHDOG, "watchdog-soft", "nccl-watchdog", "gloo-timeout", "store-timeout"})
+"""Complaints of somebody who measured that nothing moved: 300 s without a batch, 600 s to 30 min for a peer."""
 
 
 def log_is_all(case: Case) -> Outcome:
