@@ -9,7 +9,8 @@ from hangdoc.features.baseline import TYPICAL_S
 from hangdoc.features.clock import seconds_between
 from hangdoc.features.features import Features
 from hangdoc.features.outputs import LogState
-from hangdoc.features.startup import Reached, Start, bar_at_end
+from hangdoc.features.startup import Rank, Reached, Start, bar_at_end, rank_of
+from hangdoc.hypotheses._signs import place_of
 from hangdoc.model.diagnosis import LogReport, LogStep, NextStep
 from hangdoc.model.log import LogEvent
 from hangdoc.model.reading import Known, Missing, Reading
@@ -82,8 +83,7 @@ def _told(events: list[LogEvent]) -> tuple[str, ...]:
 
 
 def _who(event: LogEvent) -> str:
-    rank = " ".join(f"{axis.upper()}{number}" for axis, number in sorted(event.rank.items()))
-    return f"{rank}: " if rank else ""
+    return f"{_rank_words(rank_of(event))}: " if event.rank else ""
 
 
 def compared(seen: Features, log: LogState, start: Start) -> tuple[str, ...]:
@@ -134,33 +134,85 @@ def undetermined_log(seen: Features) -> str:
     """Return the headline when a log does not tell: what it last said, and what is missing."""
     if isinstance(seen.log, Missing):
         return "Stacks of one moment do not tell whether anything moves: a second look would."
-    last = None if isinstance(seen.start, Missing) else seen.start.value.last
-    behind = () if isinstance(seen.start, Missing) else seen.start.value.behind
-    until = "" if seen.log.value.until_known else ", and not until when it stayed like this"
-    if last is None:
-        return f"This log alone does not tell whether the launch moves{until}."
-    if behind:
-        who = " ".join(f"{axis.upper()}{number}" for axis, number in behind[0])
-        more = f" and {len(behind) - 1} more" if len(behind) > 1 else ""
+    log, start = seen.log.value, seen.start.value if isinstance(seen.start, Known) else None
+    until = "" if log.until_known else ", and not until when it stayed like this"
+    if start is not None and start.behind:
+        more = f" and {len(start.behind) - 1} more" if len(start.behind) > 1 else ""
         return (
-            f"{who}{more} has not come as far as the others and stands in {seen.phase}: a log alone does not tell "
-            f"whether that is slow or hung{until}."
+            f"{_rank_words(start.behind[0])}{more} has not come as far as the others and stands in {seen.phase}: a log "
+            f"alone does not tell whether that is slow or hung{until}."
         )
-    if seen.log.value.reached("ready") and seen.phase in {"ready", "serving"}:
+    if start is None or start.last is None:
+        return f"{_last_words(seen, log)}: a log alone does not tell whether the launch moves{until}."
+    if log.reached("ready") and seen.phase in {"ready", "serving"}:
         return f"Its log says that it became ready; a log alone does not tell whether it still answers{until}."
-    bar = bar_at_end(seen.log.value)
+    bar = bar_at_end(log)
     if bar is not None and bar.done < bar.total:
         place = f"{bar.text}, {bar.done:.0f} of {bar.total:.0f}"
         return f"The log ends with {place}: a log alone does not tell whether it goes on{until}."
-    start = seen.start.value if isinstance(seen.start, Known) else None
-    after = f"; {start.texts[start.next.name]} has not come" if start is not None and start.next is not None else ""
-    return (
-        f"The log ends after {last.first.text}{after}: a log alone does not tell whether that is slow or hung{until}."
-    )
+    after = f"; {start.texts[start.next.name]} has not come" if start.next is not None else ""
+    last = start.last.first.text
+    return f"The log ends after {last}{after}: a log alone does not tell whether that is slow or hung{until}."
+
+
+def _last_words(seen: Features, log: LogState) -> str:
+    """Return what a log without a step of a start last says: a complaint, a stack, or any line that is known."""
+    if log.complaints:
+        return f"Its log says: {_complaint(log)}"
+    mains = [member.main.value for member in seen.members.values() if isinstance(member.main, Known)]
+    frames = [main.leaf for main in mains if main.leaf is not None]
+    if frames:
+        return f"A main thread stands in {place_of(frames[0])}"
+    known = sorted((*log.milestones, *log.endless), key=lambda event: event.offset)
+    return f"The last line that says something is: {known[-1].text}" if known else "No line of it says how it goes"
+
+
+def _complaint(log: LogState) -> str:
+    """Return the newest complaint; of a barrier that counts, also the ranks that have not said that they wait."""
+    last = log.complaints[-1]
+    if last.name != "store-barrier":
+        return last.text
+    said = {int(event.numbers["printer"]) for event in log.complaints if event.name == last.name}
+    world = int(last.numbers.get("world", 0))
+    absent = [str(rank) for rank in range(min(world, MOST_RANKS)) if rank not in said]
+    return last.text + (f"; rank {', '.join(absent)} has not said so" if len(said) > 1 and 0 < len(absent) < 4 else "")
+
+
+MOST_RANKS = 4096
+"""Ranks that are looked for. Arbitrary: more than any job of this kind has."""
+
+
+def _rank_words(rank: Rank) -> str:
+    return " ".join(f"{axis.upper()}{number}" for axis, number in rank)
 
 
 def _has_ended(seen: Features) -> bool:
     return isinstance(seen.log, Known) and bool(_failures(seen.log.value))
+
+
+COMPLAINTS = {
+    "download-lock": (
+        "slow-start-downloading",
+        "Who holds the lock file that the line names: fuser -v FILE. Nobody: delete it. Else: does it load?",
+    ),
+    "baton": (
+        "stale-lock-file",
+        "Does a compiler still run (pgrep -a 'nvcc|cicc|ninja|hipcc')? None: delete the lock file that the line names.",
+    ),
+    "store-barrier": (
+        "store-barrier-count",
+        "Look at the log and the host of the rank that has not come; more than expected came: end the leftover job.",
+    ),
+    "no-broadcast-block": (
+        "all-ranks-in-one-collective",
+        "The engine waits for its workers: compare the stacks of all: py-spy dump --pid of each VLLM::Worker.",
+    ),
+    "no-answer": (
+        "host-loop-in-scheduler",
+        "The scheduler does not answer the HTTP process: top -H -p of each sglang::scheduler, then py-spy dump --pid.",
+    ),
+}
+"""What to look at first when a log only has a complaint: a playbook, and its first step."""
 
 
 def deciding_steps(seen: Features, leader: Hypothesis | None) -> tuple[NextStep, ...]:
@@ -182,7 +234,10 @@ def deciding_steps(seen: Features, leader: Hypothesis | None) -> tuple[NextStep,
             ),
         )
     first = "" if leader is None else f"{leader.action} "
+    log = seen.log.value if isinstance(seen.log, Known) else None
+    named = COMPLAINTS.get(log.complaints[-1].name) if leader is None and log is not None and log.complaints else None
     return (
+        *(() if named is None else (NextStep(playbook=named[0], action=named[1]),)),
         NextStep(
             playbook=playbook,
             action=f"{first}On the machine, while it stands still, all three readings: hangdoc watch {target} --once",

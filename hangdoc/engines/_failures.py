@@ -96,6 +96,7 @@ VICTIMS = (
         "a peer is gone",
         victim=True,
     ),
+    error("pipe-closed", r"^EOFError\b", "the process at a pipe's other end is gone", victim=True),
     failure(
         "taken-down",
         r"taking the entire process down|Some NCCL operations have failed or timed out",
@@ -122,7 +123,7 @@ STARTS = (
         "cuda-driver",
         r"NVIDIA driver on your system is too old|CUDA driver version is insufficient|Found no NVIDIA driver|"
         r"No CUDA GPUs are available|no CUDA-capable device|forward compatibility was attempted|"
-        r"no kernel image is available|unsupported toolchain",
+        r"no kernel image is available|unsupported toolchain|No accelerator \(",
         "the driver or the GPU does not fit this CUDA",
     ),
     error(
@@ -175,9 +176,9 @@ FAILURES = (
         "no space in shared memory",
     ),
     error("disk-full", r"No space left on device|\[Errno 28\]|Disk quota exceeded", "no space on the disk"),
+    *STARTS,
     *VICTIMS,
     failure("nccl-error", r"\bnccl(?:System|UnhandledCuda|Internal|InvalidUsage)Error\b|NCCL error in: ", "NCCL error"),
-    *STARTS,
     failure(
         "host-out-of-memory", r"[Oo]ut of memory: Killed process (?P<pid>\d+)", "killed process {pid}: out of memory"
     ),
@@ -212,9 +213,11 @@ FAILURES = (
         r"exited with code (?P<code>(?!130|143)[1-9]\d*)$",
         "exit code {code}",
     ),
+    failure("exit-code", r"^Exit Code: +(?P<code>(?!130|143)[1-9]\d*)$", "exit code {code}"),
+    failure("exit-code", r"code=exited, status=(?P<code>(?!130|143)[1-9]\d*)/", "exit code {code}"),
     failure("exit-code", r"terminated with exit code (?P<code>(?!130|143)[1-9]\d*)$", "exit code {code}"),
     failure("mpi-exit", r"mpirun noticed that process rank (?P<rank>\d+) .*exited", "rank {rank} exited"),
-    failure("ray-death", r"A worker died or was killed while executing a task", "a worker died"),
+    failure("ray-death", r"A worker died or was killed while executing a task|\bActorDiedError\b", "a worker died"),
     failure(
         "heap-damage",
         r"^(?:free|malloc|realloc|munmap_chunk)\(\): |^double free or corruption|^corrupted (?:size|double-linked)",
@@ -230,7 +233,11 @@ FAILURES = (
     *TRACEBACK,
     *ELASTIC,
     failure("agent-failed", r"\bChildFailedError:", "torchrun says that workers failed", victim=True),
-    LogLine("interrupted", "milestone", re.compile(r"^KeyboardInterrupt\b"), "interrupted", "shutdown"),
+    LogLine("interrupted", "milestone", re.compile(r"^KeyboardInterrupt\b"), "interrupted"),
+)
+"""Tried after an engine's own lines, first to last."""
+
+EXCEPTIONS = (
     error("import", r"^ModuleNotFoundError\b|^ImportError\b", "a module cannot be imported"),
     error("assertion", r"^AssertionError\b", "an assertion failed"),
     error(
@@ -244,4 +251,4 @@ FAILURES = (
         "an exception: {what}",
     ),
 )
-"""Tried after an engine's own lines, first to last."""
+"""The last lines of tracebacks that nothing more is known of; tried after all others."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from hangdoc.engines._failures import FAILURES
+from hangdoc.engines._failures import EXCEPTIONS, FAILURES
 from hangdoc.model.engine import LogLine, TimeLimit
 from hangdoc.model.log import Phase
 
@@ -61,6 +61,13 @@ COMPLAINTS = (
         r"store based barrier to initialize process group for (?:[\d.]+ seconds ?)?rank: (?P<printer>\d+).*"
         r"world_size=(?P<world>\d+), (?:worker_count|num_workers_joined)=(?P<came>\d+)",
         "rank {printer} waits in the store's barrier: {came} came, {world} expected",
+        "rendezvous",
+    ),
+    complaint("gloo-timeout", r"Timed out waiting \d+ms for (?:recv|send) operation", "Gloo waited in vain for a peer"),
+    complaint(
+        "store-timeout",
+        r"DistStoreError: (?:Timed out after|wait timeout after)|Timed out after \d+ seconds waiting for clients",
+        "torch waited in vain for a peer",
         "rendezvous",
     ),
     complaint("baton", r"waiting for baton release at", "waits for another process's build", "jit-compile"),
@@ -136,5 +143,5 @@ LIBRARIES = (
     ),
 )
 
-LINES = (*FAILURES, *COMPLAINTS, *PROGRESS, *LIBRARIES)
+LINES = (*FAILURES, *COMPLAINTS, *PROGRESS, *LIBRARIES, *EXCEPTIONS)
 """Tried after an engine's own lines."""

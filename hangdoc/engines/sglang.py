@@ -175,6 +175,12 @@ LOG_LINES = (
         "graph-capture",
         victim=True,
     ),
+    failure(
+        "out-of-memory",
+        r"Capture (?:cuda|CUDA) graph failed: CUDA out of memory",
+        "out of GPU memory in graph capture",
+        "graph-capture",
+    ),
     failure("capture-failed", r"Capture (?:cuda|CUDA) graph failed", "Capture cuda graph failed", "graph-capture"),
     failure("child-failed", r"Received sigquit from a child process", "Received sigquit from a child", victim=True),
     failure("sigquit", r"SIGQUIT received\. signum=", "SIGQUIT received: one child failed", victim=True, since="0.5.5"),

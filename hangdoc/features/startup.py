@@ -146,9 +146,10 @@ _CONNECTING = ("gloo-connected", "nccl-begins", "nccl-channels", "nccl-error")
 
 
 def _least(told: Sequence[LogEvent], engine: Engine) -> Phase | None:
-    """Return the phase of the rank that is least far, by the steps that each rank prints."""
+    """Return the phase of the rank that is least far, of those that print the steps which each rank prints."""
     common = {step.name for step in engine.steps if step.every_rank}
-    newest = {rank_of(event): event.phase for event in told if event.name in common and event.rank}
+    ranks = {rank_of(event) for event in told if event.name in common and event.rank}
+    newest = {rank_of(event): event.phase for event in told if rank_of(event) in ranks and _opens(event)}
     return min(newest.values(), key=ORDER.index) if len(newest) > 1 else None
 
 

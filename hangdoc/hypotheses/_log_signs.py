@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from hangdoc.criteria import Absent, Case, Outcome, Present, Unread
 from hangdoc.features.clock import seconds_between
 from hangdoc.features.features import Features, Member
@@ -12,8 +14,8 @@ from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.log import LogEvent
 from hangdoc.model.reading import Known, Missing
 
-WATCHDOGS = frozenset({HARD_WATCHDOG, "watchdog-soft", "nccl-watchdog"})
-"""Complaints of somebody who measured that nothing moved: 300 s without a batch, 600 s in a collective."""
+WATCHDOGS = frozenset({HARD_WATCHDOG, "watchdog-soft", "nccl-watchdog", "gloo-timeout", "store-timeout"})
+"""Complaints of somebody who measured that nothing moved: 300 s without a batch, 600 s to 30 min for a peer."""
 
 
 def log_is_all(case: Case) -> Outcome:
@@ -53,7 +55,8 @@ def first_cause(features: Features) -> LogEvent | None:
     causes = [event for event in own if event.name not in _NOTICES or event.numbers.get("code", 0) in _HARD_CODES]
     named = [event for event in own if event.name == "root-cause"]
     if named and not _only_suffered(named[-1], found, causes):
-        return named[-1]
+        said = [event for event in causes if _number(event) == named[-1].numbers["rank"]]
+        return replace(said[0], text=f"{said[0].text}; torchrun names it first") if said else named[-1]
     return next(iter((*causes, *own, *found)), None)
 
 
@@ -81,7 +84,16 @@ def _number(event: LogEvent) -> int | None:
 
 
 _NOTICES = frozenset(
-    {"scheduler-dead", "subprocess-crashed", "child-ended", "worker-exit", "exit-code", "worker-died", "root-cause"}
+    {
+        "scheduler-dead",
+        "engine-core",
+        "subprocess-crashed",
+        "child-ended",
+        "worker-exit",
+        "exit-code",
+        "worker-died",
+        "root-cause",
+    }
     | {"killed", "ended-by-signal", "ended-in-batch", "mpi-exit", "ray-death", "core-died"}
 )
 """Lines in which somebody says of another process that it ended: it may have ended because of a third one."""
@@ -172,7 +184,7 @@ def in_order(case: Case) -> Outcome:
     if isinstance(case.features.log, Missing):
         return Unread.of(case.features.log, "whether it was told to end")
     told = tuple(event for event in case.features.log.value.milestones if event.phase == "shutdown")
-    if first_is_older(told, failures(case.features)):
+    if first_is_older(told, lasting(case.features)):
         return Present("the server was told to end before that")
     return Absent("nobody told the server to end")
 

@@ -17,7 +17,8 @@ def _ready_or_ended(case: Case) -> Outcome:
     if isinstance(start, Known) and start.value.behind:
         return Absent(f"{logs.rank_words(start.value.behind[0])} has not come as far as the others")
     if log.value.phase == "shutdown":
-        return Present("it was told to end")
+        started = isinstance(start, Known) and start.value.reached and not log.value.reached("ready")
+        return Absent("it was told to end before it was ready") if started else Present("it was told to end")
     if log.value.reached("ready"):
         return Present("its log says that it is ready")
     return Absent("its log does not say that it is ready")

@@ -13,7 +13,7 @@ from hangdoc.logs.elastic import ElasticReport
 from hangdoc.logs.lines import read_line
 from hangdoc.logs.prefixes import unwrap
 from hangdoc.logs.pyspy import TextDumps
-from hangdoc.logs.tracebacks import Tracebacks
+from hangdoc.logs.tracebacks import TIMEOUTS, Tracebacks
 from hangdoc.model.engine import Engine
 from hangdoc.model.log import LogEvent
 
@@ -114,7 +114,7 @@ class Journal:
             event = replace(event, line=self._number_of(event.offset))
         if event.name == "interrupted":
             self.tracebacks.interrupted()
-        if event.kind not in _FAILURES:
+        if event.kind not in _FAILURES and event.name not in TIMEOUTS:
             self.add(event)
         elif self.report.take(event) or (self.tracebacks.is_open and _is_source(text, self.engine.rank_axis)):
             return

@@ -42,6 +42,7 @@ _WRAPPERS = tuple(
         r"\[\d+,(?P<mpi>\d{1,6})\]<std(?:out|err)>:",
         # Python's logging, as wrapper scripts set it up
         rf"(?P<stamp_log>{STAMP})(?:[,.]\d+)? - [\w.]+ - [A-Z]+ - ",
+        rf"(?P<stamp_place>{STAMP}) (?:INFO|WARNING|ERROR|DEBUG|CRITICAL) \d+ \[(?P<place>[^\]]{{0,100}})\] ",
         rf"(?P<stamp_level>{STAMP})(?:[,.]\d+)? (?:INFO|WARNING|ERROR|DEBUG|CRITICAL)\s+(?=\S)",
     )
 )
@@ -84,7 +85,11 @@ def _merged(before: Unwrapped, match: re.Match[str], rank_axis: str) -> Unwrappe
     groups = {name: value for name, value in match.groupdict().items() if value is not None}
     stamps = [normal(value) for name, value in groups.items() if name.startswith("stamp")]
     numbers = [int(groups[name]) for name in ("rank", "gpu", "task", "mpi") if name in groups]
-    rank = dict(before.rank) | ({rank_axis: numbers[-1]} if numbers else {}) | _named(groups.get("who", ""), rank_axis)
+    rank = (
+        dict(before.rank)
+        | ({rank_axis: numbers[-1]} if numbers else {})
+        | _named(groups.get("who", groups.get("place", "")), rank_axis)
+    )
     pid = int(groups["pid"]) if "pid" in groups else before.pid
     return Unwrapped(before.text[match.end() :], (stamps or [before.stamp])[0], rank, pid)
 

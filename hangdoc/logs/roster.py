@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
 
+from hangdoc.logs.elastic import ROOT_CAUSE
 from hangdoc.logs.pyspy import DumpedProcess
 from hangdoc.logs.several import NODE, SERVER
 from hangdoc.model.engine import Engine
@@ -55,6 +56,11 @@ class Roster:
             tuple(sorted(event.rank.items())): int(event.numbers["pid"])
             for event in events
             if event.rank and event.kind != "crash" and event.numbers.get("pid", 0) > 0 and event.name != "ras-count"
+        }
+        pids |= {
+            ((self._engine.rank_axis, int(event.numbers["rank"])),): int(event.numbers["pid"])
+            for event in events
+            if event.name == ROOT_CAUSE
         }
         for key in printed:
             if not _is_a_file_only(key, printed):

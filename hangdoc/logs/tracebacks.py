@@ -9,6 +9,9 @@ from msgspec.structs import replace
 
 from hangdoc.model.log import LogEvent, Phase
 
+TIMEOUTS = frozenset({"gloo-timeout", "store-timeout"})
+"""Complaints that end a traceback: a standstill that torch measured and ended."""
+
 HEADS = frozenset({"exception", "thread-exception", "engine-core", "worker-failed", "traceback"})
 """Lines that a traceback follows, or that begin one."""
 
@@ -50,7 +53,7 @@ class Tracebacks:
         return any(block.cause is None or block.joint for block in self._open.values())
 
     def take(self, event: LogEvent) -> Iterator[LogEvent]:
-        """Take a line of kind crash or error; yield what is over, and the line itself where it is in no traceback."""
+        """Take a failure or a time-out; yield what is over, and the line itself where it is in no traceback."""
         if event.name == "caught":
             self._caught_at = event.offset
             return
@@ -93,8 +96,13 @@ class Tracebacks:
 
     def _close(self, key: tuple[tuple[str, int], ...]) -> Iterator[LogEvent]:
         block = self._open.pop(key, None)
-        if block is not None and not block.caught:
-            yield _one(block)
+        if block is None or block.caught:
+            return
+        if block.cause is not None and block.cause.kind == "watchdog":
+            yield _at_head(block.cause, block.head)
+            if block.head.name == "traceback":
+                return  # the time-out says it all
+        yield _one(block)
 
 
 def _goes_on(block: _Block, event: LogEvent) -> bool:
@@ -112,12 +120,19 @@ def _one(block: _Block) -> LogEvent:
     if cause is None:
         return replace(head, text="a traceback that was cut") if head.name == "traceback" else head
     if head.name == "traceback":
-        return replace(
-            cause, rank=head.rank or cause.rank, offset=head.offset, line=head.line, stamp=head.stamp or cause.stamp
-        )
+        return _at_head(cause, head)
+    if cause.kind == "watchdog":
+        return replace(head, text=f"{head.text}: {cause.text}", victim=True, offset=cause.offset)
     name = head.name if cause.name in _NAMELESS else cause.name
     text = f"{head.text}: {cause.text}"
     return replace(head, name=name, text=text, victim=head.victim or cause.victim, phase=_phase(head, cause))
+
+
+def _at_head(cause: LogEvent, head: LogEvent) -> LogEvent:
+    """Return the end of a traceback where it begins, of the rank that had it."""
+    return replace(
+        cause, rank=head.rank or cause.rank, offset=head.offset, line=head.line, stamp=head.stamp or cause.stamp
+    )
 
 
 def _phase(head: LogEvent, cause: LogEvent) -> Phase:

@@ -45,7 +45,7 @@ _WORDS_OF_LOGS = _words(
     """
     addresses api application assertion assigned autotuned backend block bs capturing channels check cold compiling
     counts custom enginecore enqueued failures initializing lists llm max_total_num_tokens oomkilled ops peer
-    registering remote server_args settings shared soft space starts terminate torch.compile world_size wrote
+    registering remote server_args settings shared soft space starts terminate vain torch.compile world_size wrote
     """
 )
 """What stands in the engines' tables of log lines."""

@@ -188,6 +188,29 @@ def test_interrupted(tmp_path: Path) -> None:
     assert of(READY + text, tmp_path).verdict == "healthy"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '^CTraceback (most recent call last):\n  File "a.py", line 1, in <module>\nKeyboardInterrupt\n',
+        "[2026-11-29 12:30:00] SIGTERM received. signum=None frame=None. Draining requests and shutting down...\n",
+    ],
+)
+def test_a_start_that_somebody_ended(text: str, tmp_path: Path) -> None:
+    """Who ends a start that is not ready yet may do so because it hangs: that is no health, and no failure."""
+    assert of(STARTING + text, tmp_path).verdict == "undetermined"
+    assert of(READY + text, tmp_path).verdict == "healthy"
+
+
+def test_failures_of_an_end_in_order(tmp_path: Path) -> None:
+    """A server that was told to end may fail while it does; what it had survived long before changes nothing."""
+    error = "[2026-11-29 11:00:00 TP0] odd\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n"
+    told = "[2026-11-29 12:30:00] SIGTERM received. signum=None frame=None. Draining requests and shutting down...\n"
+    assert (
+        of(STARTING + error + READY[len(STARTING) :] + told + hit("TP1", GLOO, "12:30:09"), tmp_path).verdict
+        == "healthy"
+    )
+
+
 START_FAILURES = {
     "ERROR:    [Errno 98] error while attempting to bind on address ('127.0.0.1', 30000): address already in use":
         "address in use",
@@ -201,6 +224,9 @@ START_FAILURES = {
     "OSError: meta/llama is not a local folder and is not a valid model identifier listed on hf": "was not found",
     "OSError: You are trying to access a gated repo.": "not given away",
     "huggingface_hub.errors.HfHubHTTPError: 401 Client Error: Unauthorized for url": "not given away",
+    "requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url": "not given away",
+    "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='huggingface.co')": "a download failed",
+    "RuntimeError: No accelerator (CUDA, XPU, HPU) is available.": "driver",
     "AssertionError: tp_size must divide the number of heads": "an assertion failed",
     "OSError: [Errno 28] No space left on device": "no space on the disk",
     "Killed": "killed",
@@ -244,3 +270,46 @@ def test_starts_that_failed(line: str, said: str, before: str, tmp_path: Path) -
 def test_lines_that_look_like_failures(line: str, tmp_path: Path) -> None:
     """Exit codes of an end in order, and lines that only speak of failures, are none."""
     assert of(READY + line + "\n", tmp_path).verdict == "healthy"
+
+
+WAITED = [
+    "RuntimeError: [gloo/transport/tcp/buffer.cc:81] Timed out waiting 1800000ms for recv operation to complete",
+    "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 1/2 clients joined.",
+    "torch.distributed.DistStoreError: wait timeout after 600000ms, keys: /default_pg/0//cuda//timeout_dump",
+]
+
+
+@pytest.mark.parametrize("ending", WAITED)
+@pytest.mark.parametrize("named", [True, False])
+def test_a_wait_that_torch_ended(ending: str, named: bool, tmp_path: Path) -> None:
+    """A rank that waited in vain until torch's time-out measured a standstill: that is the hang, not the crash."""
+    bare = f'Traceback (most recent call last):\n  File "a.py", line 1, in f\n{ending}\n'
+    text = hit("TP0", ending) + "[2026-11-29 12:03:01] Received sigquit from a child process.\n" if named else bare
+    found = of(STARTING + text, tmp_path)
+    assert (found.verdict, found.grade) == ("hung", "confirmed" if named else "likely")
+    assert "waited in vain" in found.headline
+    crashed = of(STARTING + hit("TP1", "KeyError: 1", "12:01:00") + text, tmp_path)
+    assert (crashed.verdict, blamed(crashed)) == ("crashed", [{"tp": 1}])
+
+
+def test_interleaved_tracebacks(tmp_path: Path) -> None:
+    """Ranks whose lines are mixed are told apart by their prefixes."""
+    ends = {0: "RuntimeError: Connection closed by peer [10.0.0.1]:1", 1: "KeyError: 1", 2: "BrokenPipeError: x"}
+    rows = [f"[rank{rank}]: Traceback (most recent call last):" for rank in ends]
+    rows += [f'[rank{rank}]:   File "a.py", line 1, in f' for rank in ends]
+    rows += [f"[rank{rank}]: {end}" for rank, end in ends.items()]
+    assert blamed(of("torchrun\n" + "\n".join(rows) + "\n", tmp_path)) == [{"rank": 1}]
+
+
+def test_a_parent_whose_child_is_gone(tmp_path: Path) -> None:
+    """The launcher's EOFError only says that a scheduler ended."""
+    text = "Rank 1 scheduler is dead. Please check if there are relevant logs.\nExit code: 1\n"
+    text += 'Traceback (most recent call last):\n  File "a.py", line 1, in f\nEOFError\n'
+    assert blamed(of(STARTING + text, tmp_path)) == [{"tp": 1}]
+
+
+def test_out_of_memory_in_graph_capture(tmp_path: Path) -> None:
+    """That memory ran out is told, not only that the capture failed."""
+    found = of(STARTING + hit("TP0", "Exception: Capture cuda graph failed: CUDA out of memory. Tried to"), tmp_path)
+    assert "out of GPU memory in graph capture" in found.headline
+    assert "mem-fraction-static" in found.next_steps[0].action

@@ -113,7 +113,8 @@ def test_any_bytes(data: bytes) -> None:
          {"tp": 1}, 0),
         ("2026-11-29 12:00:01,527 - __main__ - INFO - [2026-11-29 12:00:01 TP0] Load weight begin.", {"tp": 0}, 0),
         ("[gpu_id=3] Load weight begin.", {"tp": 3}, 0),
-        ("2026-11-29 12:00:01 ERROR 125765 [ DP10 TP10 EP10 scheduler.py:2655] Load weight begin.", {}, 0),
+        ("2026-11-29 12:00:01 ERROR 125765 [ DP10 TP10 EP10 scheduler.py:2655] Load weight begin.",
+         {"dp": 10, "tp": 10, "ep": 10}, 0),
         ("[default2]:[2026-11-29 12:00:01] Load weight begin.\r", {"tp": 2}, 0),
     ],
 )  # fmt: skip

@@ -70,6 +70,13 @@ def test_the_root_cause_names_the_culprit(tmp_path: Path) -> None:
     assert "(line 19)" in found.headline
 
 
+def test_its_own_traceback_says_more(tmp_path: Path) -> None:
+    """Where the rank that torchrun names printed a traceback, that is the cause, and the block gives its pid."""
+    found = text(tmp_path, "torchrun starts\n" + traceback(3, "FileNotFoundError: x") + report())
+    assert "RANK3: an exception: FileNotFoundError; torchrun names it first (line 2)" in found.headline
+    assert [(one.rank, one.pid) for one in found.culprits] == [({"rank": 3}, 4713)]
+
+
 def test_its_error_file(tmp_path: Path) -> None:
     """That the worker wrote an error file is told; the block, whose line is told, has its path."""
     found = text(tmp_path, "torchrun starts\n" + report(error_file="/tmp/none/attempt_0/3/error.json"))
