@@ -27,7 +27,7 @@ def log_report(seen: Features) -> LogReport | None:
         lines=log.lines,
         size_bytes=log.size_bytes,
         last_at=log.last_stamp or _newest(log),
-        steps=tuple(_step(start, one) for one in start.reached),
+        steps=tuple(_step(seen, start, one) for one in start.reached),
         next=None if start.next is None else start.next.name,
         next_text=None if start.next is None else start.texts[start.next.name],
         absent=tuple(dict(rank) for rank in start.absent),
@@ -41,7 +41,7 @@ def log_report(seen: Features) -> LogReport | None:
     )
 
 
-def _step(start: Start, one: Reached) -> LogStep:
+def _step(seen: Features, start: Start, one: Reached) -> LogStep:
     return LogStep(
         name=one.step.name,
         text=one.first.text,
@@ -50,6 +50,7 @@ def _step(start: Start, one: Reached) -> LogStep:
         took_s=_value(start.took(one)),
         last_rank=one.last.rank,
         spread_s=_value(seconds_between(one.first.stamp, one.last.stamp)),
+        usual_s=None if seen.baseline is None else seen.baseline.gaps_s(one.step.name),
     )
 
 
@@ -78,8 +79,10 @@ def compared(seen: Features, log: LogState, start: Start) -> tuple[str, ...]:
     if seen.baseline is None:
         return _usual(last)
     most = seen.baseline.longest_gap_s(last)
-    lines = sorted(one.lines for one in seen.baseline.starts)
-    said = [f"line {log.lines} of {lines[0]}" + (f" to {lines[-1]}" if lines[-1] != lines[0] else "")]
+    lines = sorted(one.lines for one in seen.baseline.starts if one.lines)  # a live log's lines are not counted
+    said = []
+    if log.lines and lines:
+        said.append(f"line {log.lines} of {lines[0]}" + (f" to {lines[-1]}" if lines[-1] != lines[0] else ""))
     if (times := seen.baseline.reached_at_s(start.next.name)) is not None:
         when = " to ".join(dict.fromkeys(_minutes(one) for one in times))
         said.append(f"good launches say {start.texts[start.next.name]} {when} after their start")
@@ -87,6 +90,8 @@ def compared(seen: Features, log: LogState, start: Start) -> tuple[str, ...]:
         said.append(f"this one has been silent for {_minutes(log.silent_s)} since {start.last.first.text}")
     if most is not None:
         said.append(f"good launches went on {_minutes(most)} after that at the latest")
+    if seen.baseline.other:
+        said.append(f"none of these good launches is of its version: they are of {', '.join(seen.baseline.other)}")
     slower = [text for one in start.reached if (text := _slower(seen, start, one)) is not None]
     return (*said, *slower)
 

@@ -18,7 +18,7 @@ from hangdoc.report.line import change, is_change
 def look_once(attached: Attached, window: Window, *, as_json: bool) -> tuple[Diagnosis, ExitCode]:
     """Observe once; return the diagnosis and the exit code that goes with it."""
     announce(attached, f"for {window.least_s:g} to {window.most_s:g} s")
-    diagnosing = lazily(as_json=as_json)
+    diagnosing = lazily(as_json=as_json, baseline=attached.baseline)
     seen: Look = look(attached, window, diagnosing)
     diagnosis = diagnosing.diagnose(seen.trace)
     if seen.end == "gone":
@@ -30,7 +30,7 @@ def follow(attached: Attached, goal: Goal, *, as_json: bool, no_color: bool) -> 
     """Print a line at each change and the whole report at the end; as JSON one document a line, the last one final."""
     announce(attached, "until Ctrl-C" if goal.until is None else f"until {goal.until}")
     shown: View | None = None
-    for view in Following(attached, lazily(as_json=as_json), goal).views():
+    for view in Following(attached, lazily(as_json=as_json, baseline=attached.baseline), goal).views():
         try:
             _show(view, shown, as_json=as_json, no_color=no_color)
         except BrokenPipeError:  # nobody reads any more: there is no point in going on

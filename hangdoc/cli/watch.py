@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from hangdoc.cli.options import Json, NoColor, Patience, Pid, Port, Record, patience_of
+from hangdoc.cli.options import GoodStarts, Json, NoColor, Patience, Pid, Port, Record, baseline_of, patience_of
 
 
 def watch(
@@ -29,6 +29,7 @@ def watch(
         bool, typer.Option("--http-generate", help="Also GET /health_generate: sends a token through the scheduler.")
     ] = False,
     record: Record = None,
+    baseline: GoodStarts = None,
     as_json: Json = False,
     no_color: NoColor = False,
 ) -> int:
@@ -57,7 +58,11 @@ def watch(
     span = Window(window, max(window, max_window))
     kept_rounds = ceil(span.most_s) + 2
     setting = Setting(
-        record=record, kept_rounds=kept_rounds, patience_s=patience_of(patience), http_generate=http_generate
+        record=record,
+        kept_rounds=kept_rounds,
+        patience_s=patience_of(patience),
+        http_generate=http_generate,
+        baseline=baseline_of(baseline),
     )
     with attach(pid, port, setting) as attached:
         if not once:

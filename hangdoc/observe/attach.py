@@ -24,6 +24,7 @@ from hangdoc.sampling.probe import Context
 from hangdoc.trace.records import Header
 
 if TYPE_CHECKING:
+    from hangdoc.features.baseline import Baseline
     from hangdoc.trace.writer import Writer
 
 
@@ -32,7 +33,7 @@ class Setting:
     """How to observe. record: also write the trace to this file; kept_rounds: rounds held in memory.
 
     patience_s: seconds of patience that the user gave stages; they stand in the trace, so that a replay has them too;
-    http_generate: ask the server for a token as well.
+    http_generate: ask the server for a token as well; baseline: good starts that the launch's log is compared with.
     """
 
     interval_s: float = INTERVAL_S
@@ -40,6 +41,7 @@ class Setting:
     kept_rounds: int = KEPT_ROUNDS
     patience_s: Mapping[Stage, float] = field(default_factory=dict)
     http_generate: bool = False
+    baseline: Baseline | None = None
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Attached:
     launch: Launch
     observer: Observer
     tape: Tape
+    baseline: Baseline | None = None
 
 
 @contextmanager
@@ -62,7 +65,7 @@ def attach(pid: int | None, port: int | None, setting: Setting) -> Iterator[Atta
         roster = Roster(launch)
         context = Context(launch=launch, intern=ring.intern, http_generate=setting.http_generate)
         observer = stack.enter_context(Observer(context, discovery.probes(), roster.refresh, setting.interval_s))
-        yield Attached(launch, observer, Tape(ring, writer))
+        yield Attached(launch, observer, Tape(ring, writer), setting.baseline)
 
 
 def _writer(path: Path, header: Header) -> Writer:
