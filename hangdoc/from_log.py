@@ -125,6 +125,8 @@ def undetermined_log(seen: Features) -> str:
         return "Stacks of one moment do not tell whether anything moves: a second look would."
     last = None if isinstance(seen.start, Missing) else seen.start.value.last
     until = "" if seen.log.value.until_known else ", and not until when it stayed like this"
+    if (behind := _behind(seen.log.value)) is not None:
+        return f"{behind}: at one moment that does not tell whether it still moves{until}."
     if last is None:
         return f"This log alone does not tell whether the launch moves{until}."
     if seen.log.value.reached("ready") and seen.phase in {"ready", "serving"}:
@@ -138,6 +140,18 @@ def undetermined_log(seen: Features) -> str:
     return (
         f"The log ends after {last.first.text}{after}: a log alone does not tell whether that is slow or hung{until}."
     )
+
+
+def _behind(log: LogState) -> str | None:
+    """Return which rank has launched fewer collectives than the others, where counts of the ranks say so."""
+    for name, count in (("ras-count", "operation"), ("last-enqueued", "enqueued")):
+        counted = [one for one in log.complaints if one.name == name and {count, "rank"} <= one.numbers.keys()]
+        least = min(counted, key=lambda one: one.numbers[count], default=None)
+        most = max((one.numbers[count] for one in counted), default=0.0)
+        if least is not None and least.numbers[count] < most:
+            came = f"collective {least.numbers[count]:.0f}, others at {most:.0f}"
+            return f"Rank {least.numbers['rank']:.0f} is behind the others, at {came}"
+    return None
 
 
 def _has_ended(seen: Features) -> bool:

@@ -73,9 +73,11 @@ def _why(error: Exception) -> str:
 
 
 _LOG_NAME = re.compile(
-    r"(?:^|[._-])(?:log|out|err|txt|stdout|stderr|nohup|json|hangtrace)(?:[._-]|$)|^\d+$", re.IGNORECASE
+    r"(?:^|[._-])(?:log|out|err|txt|stdout|stderr|nohup|json|hangtrace|pickle|pkl)(?:[._-]|$)|^\d+$|trace_rank_?\d+$",
+    re.IGNORECASE,
 )
-"""Names of files in a directory that may be logs: server.log.2.gz, nohup.out, stderr, rank3.txt."""
+"""Names of files in a directory that may be logs: server.log.2.gz, nohup.out, stderr, rank3.txt, or what torch's flight
+recorder writes: nccl_trace_rank_0."""
 
 
 def _of_directory(path: Path) -> list[Source]:
