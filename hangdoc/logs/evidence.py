@@ -40,7 +40,7 @@ Said: TypeAlias = tuple[LogEvent, ...] | dict[int, tuple[flight.Count, ...]]
 
 
 def read_evidence(source: Source, kind: str, axis: str) -> Said:
-    """Return what a file says. kind: what it is; axis: what ranks in names count on; HangdocError for what is not of its kind."""
+    """Return what a file says; HangdocError for what is not of its kind. axis: what ranks in names count on."""
     try:
         if kind == "ras":
             return ras.parse(_whole(source))

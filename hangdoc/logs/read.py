@@ -103,7 +103,7 @@ def _take(source: Source, kind: Kind, engine: Engine, found: _Found) -> None:
     """Read a file that is no log."""
     try:
         if kind == "dump":
-            found.dumps += _json_dump(source)
+            found.dumps += _json_dump(source, rank_in_name(source, engine.rank_axis))
         elif kind in {"flight", "ras"}:
             found.evidence.append((source, read_evidence(source, kind, engine.rank_axis)))
     except HangdocError as error:
@@ -152,7 +152,7 @@ def _only_trace(traces: list[Source], every: list[Source]) -> Trace:
     return trace
 
 
-def _json_dump(source: Source) -> list[DumpedProcess]:
+def _json_dump(source: Source, rank: dict[str, int]) -> list[DumpedProcess]:
     data = b""
     for piece in pieces(source):
         data += piece
@@ -163,7 +163,7 @@ def _json_dump(source: Source) -> list[DumpedProcess]:
     except HangdocError as error:
         raise HangdocError(f"{source.name} is no stack dump of py-spy", _NO_LOG) from error
     main = next((thread.tid for thread in threads if thread.name == "MainThread"), threads[0].tid)
-    return [DumpedProcess(main, "", {}, threads)]
+    return [DumpedProcess(main, "", rank, threads)]
 
 
 def _engine(groups: list[list[Source]]) -> Engine:
@@ -185,8 +185,20 @@ def _log(
     if wishes.launch is not None and stream.journal.launches < wishes.launch:
         raise HangdocError(f"{group[0].name} has {stream.journal.launches} launches, not {wishes.launch}")
     rank = rank_in_name(group[0], engine.rank_axis) if several else {}
+    for process in stream.journal.dumps.processes:
+        process.rank = process.rank or rank
     events = tuple(event if event.rank or not rank else replace(event, rank=rank) for event in text.events)
     return group, LogText(events, text.lines, text.size_bytes, text.last_stamp), stream.journal
+
+
+_NAMES: dict[Kind, str] = {
+    "empty": "empty",
+    "binary": "binary, not text",
+    "dump": "a stack dump as JSON: give it as a file",
+    "flight": "a dump of a flight recorder: give it as a file",
+    "ras": "an answer of NCCL's RAS as JSON: give it as a file",
+    "trace": "a trace: give it as a file",
+}
 
 
 def _recognised(data: Iterator[bytes], wishes: Wishes) -> tuple[Engine, Iterator[bytes]]:
@@ -196,10 +208,9 @@ def _recognised(data: Iterator[bytes], wishes: Wishes) -> tuple[Engine, Iterator
         head += piece
         if len(head) >= HEAD_BYTES:
             break
-    kind = kind_of(head)
+    kind = evidence_kind(head) or kind_of(head)
     if kind != "log":
-        what = {"empty": "is empty", "binary": "is binary, not text"}.get(kind, f"is a {kind}: give it as a file")
-        raise HangdocError(f"standard input {what}", _NO_LOG)
+        raise HangdocError(f"standard input is {_NAMES[kind]}", _NO_LOG)
     return wishes.engine or discovery.engine(engine_of(head)), chain([head], data)
 
 
