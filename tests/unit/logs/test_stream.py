@@ -54,6 +54,8 @@ PIECES = st.sampled_from(
         b"docker-1  | |   1  NVIDIA H200                    On  |   00000000:00:07.0 Off |                    0 |\n",
         b"|    0   N/A  N/A            1943      C   sglang::scheduler_TP0                  4714MiB |\n",
         b"the child exited with code 7\n",
+        b"\x1b[31m[2026-11-29 12:00:04 TP1] Scheduler hit\x1b[0m an exception: x\n",
+        b"\x1b\x1b[mProcess\x1b[0m 9: sglang::scheduler_TP0\n",
         b"0%|          | 0/4 [00:00<?, ?it/s]\r",
         b"\xff\xfe plain text",
         b"Killed\n",
