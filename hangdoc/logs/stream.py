@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from msgspec.structs import replace
 
+from hangdoc.logs.anchors import may_be_known
 from hangdoc.logs.journal import ENDLESS, Journal
-from hangdoc.logs.lines import colourless, decoded, events, text_of
+from hangdoc.logs.lines import colourless, decoded, pieces, read_line, text_of
 from hangdoc.logs.scan import Lines, lines_for
 from hangdoc.logs.stamps import stamp_of
 from hangdoc.model.engine import Engine
@@ -86,9 +89,7 @@ class Stream:
         self.journal.dumps.close()
         tail = b"".join(data[begin:end] for data, begin, end in self._newest)[-TAIL_BYTES:]
         if not self.journal.is_over:
-            found = events(tail, self._engine, self._tail_end - len(tail))
-            endless = [event for event in found if event.kind in ENDLESS]
-            for event in self._of_this_launch(endless)[-_KEPT_AT_END:]:
+            for event in self._of_this_launch(_endless(tail, self._engine, self._tail_end - len(tail)))[-_KEPT_AT_END:]:
                 self.journal.add(event)
         return LogText(self._timed(), self._lines, self.size_bytes, _last_stamp(tail))
 
@@ -136,6 +137,19 @@ class Stream:
             stamp = event.stamp or stamp
             found.append(event if event.stamp or not stamp else replace(event, stamp=stamp))
         return tuple(found)
+
+
+def _endless(tail: bytes, engine: Engine, offset: int) -> list[LogEvent]:
+    """Return the events of the kinds that come without end; other lines are told from them before they are read."""
+    only = _of_endless_kinds(engine)
+    lines = ((start, decoded(raw)) for start, raw in pieces(tail))
+    events = [read_line(line, engine, offset + start) for start, line in lines if may_be_known(line, only)]
+    return [event for event in events if event is not None and event.kind in ENDLESS]
+
+
+@lru_cache
+def _of_endless_kinds(engine: Engine) -> Engine:
+    return dataclasses.replace(engine, log_lines=tuple(line for line in engine.log_lines if line.kind in ENDLESS))
 
 
 def _last_stamp(tail: bytes) -> str:
