@@ -129,7 +129,8 @@ def _kind(source: Source, found: _Found) -> Kind | None:
     if kind in ("empty", "binary"):
         if source.path in found.optional:
             return None
-        what = "is empty, or holds nothing but zeros" if kind == "empty" else "is binary, not text"
+        blank = "has nothing but blanks and zeros" if source.size_bytes else "is empty"
+        what = blank if kind == "empty" else "is binary, not text"
         raise HangdocError(f"{source.name} {what}: there is no log in it", _NO_LOG)
     return kind
 
