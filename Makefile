@@ -51,10 +51,11 @@ bench-logs: $(DEV_INSTALLED)
 accuracy-logs: $(DEV_INSTALLED)
 	@$(BIN)/python tests/corpus/score.py
 
-# A million inputs of each kind; FUZZ=10000 for a short one.
+# A million inputs, coverage-guided where atheris can be had (else by mutation alone); FUZZ=10000 for a short one.
 FUZZ := 1000000
 fuzz: $(DEV_INSTALLED)
-	@$(BIN)/python tests/fuzz/logs.py --inputs $(FUZZ)
+	-@$(BIN)/python -m pip --disable-pip-version-check --quiet install --group fuzz
+	@$(BIN)/python tests/fuzz/logs.py --inputs $(FUZZ) --jobs $$(nproc)
 
 wheel: $(DEV_INSTALLED)
 	@$(PIP) wheel --no-deps --wheel-dir dist .

@@ -61,7 +61,9 @@ def diagnose(trace: Trace, kind: TargetKind = "live", baseline: Baseline | None 
     engine = discovery.engine(trace.header.launch.engine)
     movers = mover_keys(trace.snapshots[-1].processes)
     window, steady = steady_window(trace, movers)
-    beyond = Beyond(standing_s(trace, index, movers, window.last), baseline)
+    version = trace.header.launch.engine_version
+    good = baseline and baseline.like(version.value if isinstance(version, Known) else "")
+    beyond = Beyond(standing_s(trace, index, movers, window.last), good)
     seen = features(trace, engine, window, steady=steady, beyond=beyond)
     ranked = _ranked(seen)
     leader = ranked[0] if RANK[ranked[0].grade] >= RANK["likely"] else None

@@ -30,7 +30,7 @@ def log_report(seen: Features) -> LogReport | None:
         lines=log.lines,
         size_bytes=log.size_bytes,
         last_at=log.last_stamp or _newest(log),
-        steps=tuple(_step(start, one) for one in start.reached),
+        steps=tuple(_step(seen, start, one) for one in start.reached),
         next=None if start.next is None else start.next.name,
         next_text=None if start.next is None else start.texts[start.next.name],
         absent=tuple(dict(rank) for rank in start.absent),
@@ -44,7 +44,7 @@ def log_report(seen: Features) -> LogReport | None:
     )
 
 
-def _step(start: Start, one: Reached) -> LogStep:
+def _step(seen: Features, start: Start, one: Reached) -> LogStep:
     return LogStep(
         name=one.step.name,
         text=one.first.text,
@@ -53,6 +53,7 @@ def _step(start: Start, one: Reached) -> LogStep:
         took_s=_value(start.took(one)),
         last_rank=one.last.rank,
         spread_s=_value(seconds_between(one.first.stamp, one.last.stamp)),
+        usual_s=None if seen.baseline is None else seen.baseline.gaps_s(one.step.name),
     )
 
 
@@ -94,8 +95,10 @@ def compared(seen: Features, log: LogState, start: Start) -> tuple[str, ...]:
     if seen.baseline is None:
         return _usual(last)
     most = seen.baseline.longest_gap_s(last)
-    lines = sorted(one.lines for one in seen.baseline.starts)
-    said = [f"line {log.lines} of {lines[0]}" + (f" to {lines[-1]}" if lines[-1] != lines[0] else "")]
+    lines = sorted(one.lines for one in seen.baseline.starts if one.lines)  # a live log's lines are not counted
+    said = []
+    if log.lines and lines:
+        said.append(f"line {log.lines} of {lines[0]}" + (f" to {lines[-1]}" if lines[-1] != lines[0] else ""))
     if (times := seen.baseline.reached_at_s(start.next.name)) is not None:
         when = " to ".join(dict.fromkeys(_minutes(one) for one in times))
         said.append(f"good launches say {start.texts[start.next.name]} {when} after their start")
@@ -103,6 +106,8 @@ def compared(seen: Features, log: LogState, start: Start) -> tuple[str, ...]:
         said.append(f"this one has been silent for {_minutes(log.silent_s)} since {start.last.first.text}")
     if most is not None:
         said.append(f"good launches went on {_minutes(most)} after that at the latest")
+    if seen.baseline.other:
+        said.append(f"none of these good launches is of its version: they are of {', '.join(seen.baseline.other)}")
     slower = [text for one in start.reached if (text := _slower(seen, start, one)) is not None]
     return (*said, *slower)
 
@@ -136,6 +141,9 @@ def undetermined_log(seen: Features) -> str:
         return "Stacks of one moment do not tell whether anything moves: a second look would."
     log, start = seen.log.value, seen.start.value if isinstance(seen.start, Known) else None
     until = "" if log.until_known else ", and not until when it stayed like this"
+    behind = _behind(log)
+    if behind is not None:
+        return f"{behind}: at one moment that does not tell whether it still moves{until}."
     if start is not None and start.behind:
         more = f" and {len(start.behind) - 1} more" if len(start.behind) > 1 else ""
         return (
@@ -146,13 +154,18 @@ def undetermined_log(seen: Features) -> str:
         return f"{_last_words(seen, log)}: a log alone does not tell whether the launch moves{until}."
     if log.reached("ready") and seen.phase in {"ready", "serving"}:
         return f"Its log says that it became ready; a log alone does not tell whether it still answers{until}."
+    return f"{_end_of(log, start)}{until}."
+
+
+def _end_of(log: LogState, start: Start) -> str:
+    """Return where a start's log ends: within a progress bar, or after a step."""
     bar = bar_at_end(log)
     if bar is not None and bar.done < bar.total:
         place = f"{bar.text}, {bar.done:.0f} of {bar.total:.0f}"
-        return f"The log ends with {place}: a log alone does not tell whether it goes on{until}."
+        return f"The log ends with {place}: a log alone does not tell whether it goes on"
     after = f"; {start.texts[start.next.name]} has not come" if start.next is not None else ""
-    last = start.last.first.text
-    return f"The log ends after {last}{after}: a log alone does not tell whether that is slow or hung{until}."
+    last = f" after {start.last.first.text}" if start.last is not None else ""
+    return f"The log ends{last}{after}: a log alone does not tell whether that is slow or hung"
 
 
 def _last_words(seen: Features, log: LogState) -> str:
@@ -184,6 +197,18 @@ MOST_RANKS = 4096
 
 def _rank_words(rank: Rank) -> str:
     return " ".join(f"{axis.upper()}{number}" for axis, number in rank)
+
+
+def _behind(log: LogState) -> str | None:
+    """Return which rank has launched fewer collectives than the others, where counts of the ranks say so."""
+    for name, count in (("ras-count", "operation"), ("last-enqueued", "enqueued")):
+        counted = [one for one in log.complaints if one.name == name and {count, "rank"} <= one.numbers.keys()]
+        least = min(counted, key=lambda one: one.numbers[count], default=None)
+        most = max((one.numbers[count] for one in counted), default=0.0)
+        if least is not None and least.numbers[count] < most:
+            came = f"collective {least.numbers[count]:.0f}, others at {most:.0f}"
+            return f"Rank {least.numbers['rank']:.0f} is behind the others, at {came}"
+    return None
 
 
 def _has_ended(seen: Features) -> bool:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from hangdoc.cli.options import Json, NoColor
+from hangdoc.cli.options import GoodStarts, Json, NoColor, baseline_of
 
 
 def diagnose(
@@ -15,9 +15,7 @@ def diagnose(
         list[Path],
         typer.Argument(metavar="PATH", show_default=False, help="Logs, directories of logs, dumps; - is the input."),
     ],
-    baseline: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="A log or trace of a good start, or a directory of them.")
-    ] = None,
+    baseline: GoodStarts = None,
     now: Annotated[
         str | None,
         typer.Option(metavar="TIME", help='Until when the log stayed so: now, or "2026-11-29 14:05:00" on its clock.'),
@@ -51,14 +49,13 @@ def diagnose(
     from hangdoc.cli.failure import progress, say
     from hangdoc.cli.output import emit_diagnosis
     from hangdoc.diagnosis import diagnose as diagnosis_of
-    from hangdoc.logs.good import read_baseline
     from hangdoc.logs.moment import moment
     from hangdoc.logs.read import Wishes, read
     from hangdoc.report.exit_code import exit_code
     from hangdoc.report.line import first_answer
     from hangdoc.trace.records import Trace
 
-    good = None if baseline is None else read_baseline(baseline)
+    good = baseline_of(baseline)
 
     def answer(trace: Trace) -> None:
         say(first_answer(diagnosis_of(trace, "log", good)))

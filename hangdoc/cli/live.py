@@ -22,7 +22,7 @@ from hangdoc.unattended.vigil import Vigil
 def look_once(attached: Attached, window: Window, *, as_json: bool) -> tuple[Diagnosis, ExitCode]:
     """Observe once; return the diagnosis and the exit code that goes with it."""
     announce(attached, f"for {window.least_s:g} to {window.most_s:g} s")
-    diagnosing = lazily(as_json=as_json)
+    diagnosing = lazily(as_json=as_json, baseline=attached.baseline)
     seen: Look = look(attached, window, diagnosing)
     diagnosis = diagnosing.diagnose(seen.trace)
     if seen.end == "gone":
@@ -43,7 +43,7 @@ def watch_once(
 def follow(attached: Attached, goal: Goal, vigil: Vigil, *, as_json: bool, no_color: bool) -> ExitCode:
     """Print a line at each change and the whole report at the end; as JSON one document a line, the last one final."""
     shown: View | None = None
-    for view in Following(attached, lazily(as_json=as_json), goal, vigil).views():
+    for view in Following(attached, lazily(as_json=as_json, baseline=attached.baseline), goal, vigil).views():
         vigil.view(view)
         try:
             _show(view, shown, as_json=as_json, no_color=no_color)

@@ -9,7 +9,7 @@ import typer
 
 from hangdoc.cli import watch_options as options
 from hangdoc.cli.command import command_of
-from hangdoc.cli.options import Json, NoColor, Patience, Pid, Port, patience_of
+from hangdoc.cli.options import GoodStarts, Json, NoColor, Patience, Pid, Port, baseline_of, patience_of
 
 
 def watch(
@@ -33,6 +33,7 @@ def watch(
     http_generate: Annotated[
         bool, typer.Option("--http-generate", help="Also GET /health_generate: sends a token through the scheduler.")
     ] = False,
+    baseline: GoodStarts = None,
     as_json: Json = False,
     no_color: NoColor = False,
 ) -> int:
@@ -67,7 +68,12 @@ def watch(
     from hangdoc.observe.look import Window
 
     span = Window(window, max(window, max_window))
-    setting = Setting(kept_rounds=ceil(span.most_s) + 2, patience_s=patience_of(patience), http_generate=http_generate)
+    setting = Setting(
+        kept_rounds=ceil(span.most_s) + 2,
+        patience_s=patience_of(patience),
+        http_generate=http_generate,
+        baseline=baseline_of(baseline),
+    )
     if once:
         return watch_once(pid, port, setting, record, span, as_json=as_json, no_color=no_color)
     address = options.address_of(metrics_port)

@@ -11,11 +11,15 @@ from hangdoc.model.reading import Known
 
 @dataclass(frozen=True)
 class GoodStart:
-    """A start that became ready. at_s: seconds from its first step to each one, by name; lines: it wrote."""
+    """A start that became ready.
+
+    at_s: seconds from its first step to each one, by name; lines: it wrote; version: the engine's, "" where unknown.
+    """
 
     name: str
     lines: int
     at_s: dict[str, float]
+    version: str = ""
 
     def gap_s(self, step: str) -> float | None:
         """Return the seconds from a step to the next one; None when it has no such step, or it is the last."""
@@ -26,14 +30,27 @@ class GoodStart:
 
 @dataclass(frozen=True)
 class Baseline:
-    """Good starts of the same server."""
+    """Good starts of the same server. other: the versions that they are of, where none is of the patient's."""
 
     starts: tuple[GoodStart, ...]
+    other: tuple[str, ...] = ()
+
+    def like(self, version: str) -> Baseline:
+        """Return the good starts of a version; all of them where none is of it, or it is not known."""
+        same = tuple(start for start in self.starts if start.version == version)
+        if not version or same:
+            return Baseline(same or self.starts)
+        return Baseline(self.starts, tuple(sorted({start.version for start in self.starts if start.version})))
+
+    def gaps_s(self, step: str) -> tuple[float, float] | None:
+        """Return the shortest and the longest time that good starts took from a step to the next; None without any."""
+        gaps = [gap for start in self.starts if (gap := start.gap_s(step)) is not None]
+        return (min(gaps), max(gaps)) if gaps else None
 
     def longest_gap_s(self, step: str) -> float | None:
         """Return the longest time that a good start took from a step to the next; None when none has it."""
-        gaps = [gap for start in self.starts if (gap := start.gap_s(step)) is not None]
-        return max(gaps, default=None)
+        gaps = self.gaps_s(step)
+        return None if gaps is None else gaps[1]
 
     def reached_at_s(self, step: str) -> tuple[float, float] | None:
         """Return the earliest and the latest time at which good starts reached a step."""
@@ -41,13 +58,13 @@ class Baseline:
         return (min(times), max(times)) if times else None
 
 
-def good_start(name: str, lines: int, start: Start) -> GoodStart | None:
+def good_start(name: str, lines: int, start: Start, version: str = "") -> GoodStart | None:
     """Return a start as one to compare with; None when it never became ready, or its lines have no time."""
     if start.last is None or start.last.step.name != "ready":
         return None
     times = {one.step.name: elapsed_s(start, one) for one in start.reached}
     known = {step: at_s for step, at_s in times.items() if at_s is not None}
-    return GoodStart(name, lines, known) if len(known) > 1 else None
+    return GoodStart(name, lines, known, version) if len(known) > 1 else None
 
 
 def elapsed_s(start: Start, step: Reached) -> float | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from hangdoc.model.engine import Engine
+from hangdoc.model.engine import Engine, LogLine
 
 SHORTEST = 3
 """Characters of an anchor. Arbitrary: two letters stand in every line."""
@@ -26,8 +26,8 @@ def anchors_of(pattern: str) -> tuple[str, ...] | None:
 
     >>> anchors_of(r"is using nccl==(?P<version>[\d.]+)"), anchors_of(r"^Killed$|a gone?"), anchors_of(r"\w+")
     (('is using nccl==',), ('Killed', 'a gon'), None)
-    >>> anchors_of(r"(?:exited with|ended by) (?P<code>\d+)$"), anchors_of(r"(?:one|two)? \d")
-    (('exited with', 'ended by'), None)
+    >>> anchors_of(r"(?:exited with|ended by) (?P<code>\d+)$"), anchors_of(r"(?:one|two)? \d"), anchors_of("(?i:one)")
+    (('exited with', 'ended by'), None, None)
     """
     return _anchors(_SIGN.findall(pattern))
 
@@ -66,12 +66,7 @@ def _parts(branch: Sequence[str]) -> tuple[list[str], list[list[str]]]:
         depth += sign.startswith("(") - (sign == ")")
         if depth == 1 and sign.startswith("("):
             begin = at
-        if (
-            sign == ")"
-            and depth == 0
-            and not branch[begin].endswith(("!", "="))
-            and not "".join(branch[at + 1 : at + 2]).startswith(("*", "?", "{"))
-        ):
+        if sign == ")" and depth == 0 and _is_always_there(branch[begin : at + 2]):
             groups.append(list(branch[begin + 1 : at]))
         if depth or sign == ")" or _BREAKS.fullmatch(sign):
             runs.append("")
@@ -85,22 +80,47 @@ def _parts(branch: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     return runs, groups
 
 
+def _is_always_there(group: Sequence[str]) -> bool:
+    """Tell whether what is in a group is in every match: no look-around, no flags, and not left out."""
+    after = group[-1] if group[-1] != ")" else ""
+    return not group[0].endswith(("!", "=")) and group[1] != "?" and not after.startswith(("*", "?", "{"))
+
+
 @lru_cache
-def of_engine(engine: Engine) -> tuple[tuple[str, ...], re.Pattern[str]]:
-    """Return the anchors of an engine's lines, and one pattern for the lines that have none."""
-    found: dict[str, None] = {}
-    rest = []
-    for line in engine.log_lines:
-        anchors = anchors_of(line.pattern.pattern)
-        if anchors is None:
-            rest.append(re.sub(r"\(\?P<\w+>", "(?:", line.pattern.pattern).replace("^", ""))
-        else:
-            found |= dict.fromkeys(anchors)
-    least = tuple(text for text in found if not any(other in text and other != text for other in found))
-    return least, re.compile("|".join(rest) or r"(?!)")
+def of_engine(engine: Engine) -> tuple[tuple[LogLine, tuple[str, ...]], ...]:
+    """Return each line of an engine's table with its anchors; () for one that has none."""
+    return tuple((line, anchors_of(line.pattern.pattern) or ()) for line in engine.log_lines)
+
+
+@lru_cache
+def _least(engine: Engine) -> tuple[str, ...]:
+    found = dict.fromkeys(text for _, anchors in of_engine(engine) for text in anchors)
+    return tuple(text for text in found if not any(other in text and other != text for other in found))
+
+
+@lru_cache
+def _rest(engine: Engine) -> re.Pattern[str] | None:
+    """Return one pattern for the lines that have no anchors; None where each has some."""
+    loose = [line.pattern.pattern for line, anchors in of_engine(engine) if not anchors]
+    plain = [re.sub(r"\(\?P<\w+>", "(?:", pattern).replace("^", "") for pattern in loose]
+    return re.compile("|".join(plain)) if plain else None
 
 
 def may_be_known(line: str, engine: Engine) -> bool:
     """Tell whether a line may be one that an engine's table knows: cheap, and wrong in one direction only."""
-    anchors, rest = of_engine(engine)
-    return any(anchor in line for anchor in anchors) or rest.search(line) is not None
+    for anchor in _least(engine):
+        if anchor in line:
+            return True
+    rest = _rest(engine)
+    return rest is not None and rest.search(line) is not None
+
+
+def candidates(text: str, engine: Engine) -> Iterator[LogLine]:
+    """Yield the lines of an engine's table that a text may be, in the table's order: a fraction of all patterns."""
+    for line, anchors in of_engine(engine):
+        if not anchors:
+            yield line
+        for anchor in anchors:
+            if anchor in text:
+                yield line
+                break

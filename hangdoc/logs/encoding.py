@@ -36,9 +36,7 @@ def text(pieces: Iterable[bytes]) -> Iterator[bytes]:
     first = next(rest, b"")
     mark, name = _encoding(first)
     every = chain([first[mark:]], rest)
-    if name == "utf-8":
-        return _without_holes(every)
-    return _decoded(every, name)
+    return _without_holes(every if name == "utf-8" else _decoded(every, name))
 
 
 def is_utf8(first: bytes) -> bool:

@@ -35,7 +35,9 @@ def _start(file: Path, given: Path) -> GoodStart | None:
         return None  # a file of a directory that is no log
     lines, events = _log_of(trace)
     engine = discovery.engine(trace.header.launch.engine)
-    return good_start(str(file), lines, start_of([event for event in events if event.kind == "milestone"], engine))
+    named = trace.header.launch.engine_version
+    start = start_of([event for event in events if event.kind == "milestone"], engine)
+    return good_start(str(file), lines, start, named.value if isinstance(named, Known) else "")
 
 
 def _log_of(trace: Trace) -> tuple[int, list[LogEvent]]:

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from hangdoc.logs.anchors import may_be_known
+from hangdoc.logs.anchors import candidates, may_be_known
 from hangdoc.logs.prefixes import Unwrapped, unwrap
 from hangdoc.logs.stamps import stamp_of
 from hangdoc.model.engine import Engine, LogLine
 from hangdoc.model.log import LogEvent
 
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
+_CONTROL = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\n]*\x07")
 _LONGEST_LINE = 20_000
 """Characters of a line that are looked at: the longest lines an engine prints are its server_args, about 10,000."""
 
@@ -48,8 +48,17 @@ def events(data: bytes, engine: Engine, offset: int = 0, since: datetime | None 
 
 def text_of(raw: bytes) -> str:
     """Return a line as text, without colours; bytes that are no UTF-8 become one sign each."""
-    text = raw[:_LONGEST_LINE].decode("utf-8", "replace")
-    return _CONTROL.sub("", text) if "\x1b" in text else text
+    return decoded(colourless(raw[:_LONGEST_LINE]))
+
+
+def colourless(raw: bytes) -> bytes:
+    """Return a part of a log without what steers a terminal: a colour may stand in the middle of a text."""
+    return _CONTROL.sub(b"", raw) if b"\x1b" in raw else raw
+
+
+def decoded(raw: bytes) -> str:
+    """Return a line as text; bytes that are no UTF-8 become one sign each."""
+    return raw[:_LONGEST_LINE].decode("utf-8", "replace")
 
 
 def read_line(line: str, engine: Engine, offset: int = 0) -> LogEvent | None:
@@ -61,7 +70,7 @@ def read_line(line: str, engine: Engine, offset: int = 0) -> LogEvent | None:
     body = (bare.text[prefix.end() :] if prefix is not None else bare.text).strip()
     if body.startswith(_ECHOES):
         return None
-    for known in engine.log_lines:
+    for known in candidates(body, engine):
         if (match := known.pattern.search(body)) is not None:
             told = replace(bare, rank=_rank(prefix, bare), stamp=stamp_of(line) or bare.stamp)
             return _event(known, match, told, offset)

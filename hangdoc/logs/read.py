@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -15,13 +15,14 @@ from hangdoc import discovery
 from hangdoc.errors import HangdocError
 from hangdoc.logs.assemble import Material, trace_of
 from hangdoc.logs.attempts import of_last_attempt
+from hangdoc.logs.evidence import Said, evidence_kind, read_evidence, records
 from hangdoc.logs.journal import Journal
 from hangdoc.logs.moment import Moment, ending
 from hangdoc.logs.pyspy import DumpedProcess, parse_dump
-from hangdoc.logs.recognise import engine_of, kind_of
+from hangdoc.logs.recognise import Kind, engine_of, kind_of
 from hangdoc.logs.rotation import rank_in_name, together
 from hangdoc.logs.several import FileLog, of_last_launch, told_apart
-from hangdoc.logs.sources import STDIN, Source, lack, last_bytes, pieces, sources
+from hangdoc.logs.sources import STDIN, Source, lack, last_bytes, pieces, sources, stored
 from hangdoc.logs.stream import LogText, Stream
 from hangdoc.model.engine import Engine
 from hangdoc.model.log import LogEvent, LogTail
@@ -66,39 +67,37 @@ _Log: TypeAlias = tuple[list[Source], LogText, Journal]
 
 @dataclass
 class _Found:
-    """What the inputs hold."""
+    """What the inputs hold. optional: files of directories, of which one that is no use spoils nothing."""
 
     logs: list[_Log] = field(default_factory=list)
     dumps: list[DumpedProcess] = field(default_factory=list)
     lacks: list[Missing] = field(default_factory=list)
+    evidence: list[tuple[Source, Said]] = field(default_factory=list)
+    optional: frozenset[Path] = frozenset()
 
 
 def read(paths: list[Path], wishes: Wishes) -> Trace:
     """Return the trace of all inputs; HangdocError (exit 2) for inputs that are nothing hangdoc can read."""
     listed = of_last_attempt(sources(paths), set(paths))
-    from_directory = {one.path for one in listed} - set(paths)
-    found = _Found()
-    usable = [
-        (one, kind)
-        for one in listed
-        if (kind := _kind(one, found.lacks if one.path in from_directory else None)) is not None
-    ]
+    found = _Found(optional=frozenset(one.path for one in listed) - set(paths))
+    usable = [(one, kind) for one in listed if (kind := _kind(one, found)) is not None]
     traces = [one for one, kind in usable if kind == "trace"]
     if traces:
         return _only_trace(traces, [one for one, _ in usable])
     if not usable:
         raise _nothing_in(paths[0], found.lacks)
-    found.dumps = [process for one, kind in usable if kind == "dump" for process in _json_dump(one)]
     groups = together(one for one, kind in usable if kind == "log")
     engine = wishes.engine or _engine(groups)
+    for one, kind in usable:
+        _take(one, kind, engine, found)
     if wishes.first_answer is not None and len(groups) == 1:
         _answer_from_end(groups[0][-1], engine, wishes)
     for group in groups:
         found.logs.append(_log(group, engine, wishes, found.lacks, several=len(groups) > 1))
     found.logs = _told_apart(found.logs, engine)
     if wishes.tell is not None:
-        for one in found.lacks:
-            wishes.tell(f"hangdoc: {one.detail}.")
+        for missed in found.lacks:
+            wishes.tell(f"hangdoc: {missed.detail}.")
     return _trace(found, engine, wishes)
 
 
@@ -108,31 +107,45 @@ def _nothing_in(path: Path, lacks: list[Missing]) -> HangdocError:
     return HangdocError(f"{path} has no log that says anything: its files are empty or binary", _NO_LOG)
 
 
-def _kind(source: Source, lacks: list[Missing] | None) -> str | None:
-    """Return what a file is. lacks: what is no use of a directory's files is skipped, and told where it is a loss.
+def _take(source: Source, kind: Kind, engine: Engine, found: _Found) -> None:
+    """Read a file that is no log."""
+    try:
+        if kind == "dump":
+            found.dumps += _json_dump(source, rank_in_name(source, engine.rank_axis))
+        elif kind in {"flight", "ras"}:
+            found.evidence.append((source, read_evidence(source, kind, engine.rank_axis)))
+    except HangdocError as error:
+        if source.path not in found.optional:
+            raise
+        found.lacks.append(lack(error.message, error.remedy))
+
+
+def _kind(source: Source, found: _Found) -> Kind | None:
+    """Return what a file is. Of a directory's files those that are no use are skipped, and told where it is a loss.
 
     A file that is given by name and is no use is an error.
     """
     if source.path == STDIN:
         return "log"  # it can be read only once
     try:
-        kind = kind_of(_head(source))
+        kind = evidence_kind(_head_of(stored(source))) or kind_of(_head_of(pieces(source)))
     except HangdocError as error:
-        if lacks is None:
+        if source.path not in found.optional:
             raise
-        lacks.append(lack(error.message, error.remedy))
+        found.lacks.append(lack(error.message, error.remedy))
         return None
     if kind in ("empty", "binary"):
-        if lacks is not None:
+        if source.path in found.optional:
             return None
-        what = "is empty, or holds nothing but zeros" if kind == "empty" else "is binary, not text"
+        blank = "has nothing but blanks and zeros" if source.size_bytes else "is empty"
+        what = blank if kind == "empty" else "is binary, not text"
         raise HangdocError(f"{source.name} {what}: there is no log in it", _NO_LOG)
     return kind
 
 
-def _head(source: Source) -> bytes:
+def _head_of(pieces: Iterable[bytes]) -> bytes:
     head = b""
-    for piece in pieces(source):
+    for piece in pieces:
         head += piece
         if len(head) >= HEAD_BYTES:
             break
@@ -148,7 +161,7 @@ def _only_trace(traces: list[Source], every: list[Source]) -> Trace:
     return trace
 
 
-def _json_dump(source: Source) -> list[DumpedProcess]:
+def _json_dump(source: Source, rank: dict[str, int]) -> list[DumpedProcess]:
     data = b""
     for piece in pieces(source):
         data += piece
@@ -159,12 +172,12 @@ def _json_dump(source: Source) -> list[DumpedProcess]:
     except HangdocError as error:
         raise HangdocError(f"{source.name} is no stack dump of py-spy", _NO_LOG) from error
     main = next((thread.tid for thread in threads if thread.name == "MainThread"), threads[0].tid)
-    return [DumpedProcess(main, "", {}, threads)]
+    return [DumpedProcess(main, "", rank, threads)]
 
 
 def _engine(groups: list[list[Source]]) -> Engine:
     files = [group for group in groups if group[0].path != STDIN]  # standard input can be read only once
-    texts = [text for group in files for text in (_head(group[0]), last_bytes(group[-1], HEAD_BYTES))]
+    texts = [text for group in files for text in (_head_of(pieces(group[0])), last_bytes(group[-1], HEAD_BYTES))]
     return discovery.engine(engine_of(*texts))
 
 
@@ -179,6 +192,8 @@ def _log(group: list[Source], engine: Engine, wishes: Wishes, lacks: list[Missin
     if wishes.launch is not None and stream.journal.launches < wishes.launch:
         raise HangdocError(f"{group[0].name} has {stream.journal.launches} launches, not {wishes.launch}")
     rank = rank_in_name(group[0], engine.rank_axis) if several else {}
+    for process in stream.journal.dumps.processes:
+        process.rank = process.rank or rank
     events = tuple(event if event.rank or not rank else replace(event, rank=rank) for event in text.events)
     return group, LogText(events, text.lines, text.size_bytes, text.last_stamp), stream.journal
 
@@ -199,6 +214,16 @@ def _told_apart(logs: list[_Log], engine: Engine) -> list[_Log]:
     ]
 
 
+_NAMES: dict[Kind, str] = {
+    "empty": "empty",
+    "binary": "binary, not text",
+    "dump": "a stack dump as JSON: give it as a file",
+    "flight": "a dump of a flight recorder: give it as a file",
+    "ras": "an answer of NCCL's RAS as JSON: give it as a file",
+    "trace": "a trace: give it as a file",
+}
+
+
 def _recognised(data: Iterator[bytes], wishes: Wishes) -> tuple[Engine, Iterator[bytes]]:
     """Read the beginning of standard input, which comes only once, to see what it is."""
     head = b""
@@ -206,10 +231,9 @@ def _recognised(data: Iterator[bytes], wishes: Wishes) -> tuple[Engine, Iterator
         head += piece
         if len(head) >= HEAD_BYTES:
             break
-    kind = kind_of(head)
+    kind = evidence_kind(head) or kind_of(head)
     if kind != "log":
-        what = {"empty": "is empty", "binary": "is binary, not text"}.get(kind, f"is a {kind}: give it as a file")
-        raise HangdocError(f"standard input {what}", _NO_LOG)
+        raise HangdocError(f"standard input is {_NAMES[kind]}", _NO_LOG)
     return wishes.engine or discovery.engine(engine_of(head)), chain([head], data)
 
 
@@ -227,7 +251,7 @@ def _trace(found: _Found, engine: Engine, wishes: Wishes) -> Trace:
     journals = [journal for _, _, journal in found.logs]
     engine = journals[0].engine if journals else engine
     tables = [table for journal in journals if (table := journal.table.gpus()) is not None]
-    log, ended_wall_ns = _merged(found, wishes)
+    log, ended_wall_ns = _merged(found, engine, wishes)
     return trace_of(
         Material(
             engine=engine,
@@ -248,21 +272,26 @@ def _newest(dumps: list[DumpedProcess]) -> list[DumpedProcess]:
     return [one for number, one in enumerate(dumps) if last.get(one.pid, number) == number]
 
 
-def _merged(found: _Found, wishes: Wishes) -> tuple[LogTail | None, int]:
-    """Return all logs as one reading, and the moment that it is of."""
+def _merged(found: _Found, engine: Engine, wishes: Wishes) -> tuple[LogTail | None, int]:
+    """Return all logs, and the evidence beside them, as one reading, and the moment that it is of."""
     texts = [text for _, text, _ in found.logs]
     files = [source for group, _, _ in found.logs for source in group]
+    if found.evidence:
+        said = records((one for _, one in found.evidence), engine.rank_axis)
+        files += [source for source, _ in found.evidence] if not texts else []
+        stamp = max((event.stamp for event in said), default="") if not texts else ""
+        texts.append(LogText(said, 0, sum(source.size_bytes for source, _ in found.evidence), stamp))
     newest = max((text.last_stamp for text in texts), default="")
     end = ending(newest, max((source.modified_wall_ns for source in files), default=0), wishes.now)
     if not texts:
         return None, end.wall_ns
-    path = files[0].name if len(texts) == 1 else str(files[0].path.parent)
+    path = files[0].name if len(files) == 1 or len(found.logs) == 1 else str(files[0].path.parent)
     return LogTail(
         path=path,
         writers=(),
         size_bytes=sum(text.size_bytes for text in texts),
         modified_wall_ns=end.wall_ns - end.silent_ns if end.known or any(one.modified_wall_ns for one in files) else 0,
-        events=_in_order([text.events for text in texts]),
+        events=_in_order([text.events for _, text, _ in found.logs], texts[-1].events if found.evidence else ()),
         first=True,
         lines=sum(text.lines for text in texts),
         last_stamp=newest,
@@ -270,11 +299,16 @@ def _merged(found: _Found, wishes: Wishes) -> tuple[LogTail | None, int]:
     ), end.wall_ns
 
 
-def _in_order(logs: list[tuple[LogEvent, ...]]) -> tuple[LogEvent, ...]:
-    """Return the events of all logs by their times, with offsets that tell them apart and keep the order."""
+def _in_order(logs: list[tuple[LogEvent, ...]], evidence: tuple[LogEvent, ...]) -> tuple[LogEvent, ...]:
+    """Return the events of all logs by their times, with offsets that tell them apart and keep the order.
+
+    What stands in files beside the logs comes last: it was gathered when all was over.
+    """
     if len(logs) == 1:
-        return logs[0]
+        end = logs[0][-1].offset + 1 if logs[0] else 0
+        return (*logs[0], *(replace(event, offset=end + number) for number, event in enumerate(evidence)))
     rows = [(event.stamp, number, event) for number, events in enumerate(logs) for event in events]
     if all(stamp for stamp, _, _ in rows) and len({len(stamp) for stamp, _, _ in rows}) == 1:
         rows.sort(key=lambda row: (row[0], row[1], row[2].offset))
-    return tuple(replace(event, offset=position) for position, (_, _, event) in enumerate(rows))
+    every = (*(event for _, _, event in rows), *evidence)
+    return tuple(replace(event, offset=position) for position, event in enumerate(every))

@@ -10,7 +10,7 @@ from hangdoc import discovery
 from hangdoc.logs.lines import loose
 from hangdoc.model.process import EngineName
 
-Kind: TypeAlias = Literal["log", "dump", "trace", "binary", "empty"]
+Kind: TypeAlias = Literal["log", "dump", "flight", "ras", "trace", "binary", "empty"]
 
 _SIGNS: tuple[tuple[EngineName, re.Pattern[bytes]], ...] = (
     (

@@ -73,26 +73,30 @@ def _why(error: Exception) -> str:
 
 
 _LOG_NAME = re.compile(
-    r"(?:^|[._-])(?:log|out|err|txt|stdout|stderr|nohup|json|hangtrace)(?:[._-]|$)|^\d+$", re.IGNORECASE
+    r"(?:^|[._-])(?:log|out|err|txt|stdout|stderr|nohup|json|hangtrace|pickle|pkl)(?:[._-]|$)|^\d+$|trace_rank_?\d+$",
+    re.IGNORECASE,
 )
-"""Names of files in a directory that may be logs: server.log.2.gz, nohup.out, stderr, rank3.txt."""
+"""Names of files in a directory that may be logs: server.log.2.gz, nohup.out, stderr, rank3.txt, or what torch's flight
+recorder writes: nccl_trace_rank_0."""
 
 
 def _of_directory(path: Path) -> list[Source]:
-    found: list[Source] = []
+    """Return the logs below a directory, each file once: links to them (kubelet makes some) are followed."""
+    found: dict[tuple[int, int], Source] = {}
     for directory, below, files in os.walk(path):
         depth = len(Path(directory).relative_to(path).parts)
         below[:] = sorted(name for name in below if not name.startswith(".")) if depth < DEEPEST else []
-        for name in sorted(files):
-            file = Path(directory) / name
-            if _LOG_NAME.search(name) and not file.is_symlink() and file.is_file() and len(found) < MOST_FILES:
+        every = [Path(directory) / name for name in sorted(files) if _LOG_NAME.search(name)]
+        for file in sorted(every, key=Path.is_symlink):
+            if len(found) < MOST_FILES and file.is_file():
                 status = _status(file)
-                found.append(Source(file, status.st_size, status.st_mtime_ns))
+                name = (status.st_dev, status.st_ino)
+                found.setdefault(name, Source(file, status.st_size, status.st_mtime_ns))
     if not found:
         raise HangdocError(
             f"{path} has no log files", "give the directory of *.log, *.out or *.txt files, or the files"
         )
-    return found
+    return list(found.values())
 
 
 def pieces(source: Source, lacks: list[Missing] | None = None) -> Iterator[bytes]:

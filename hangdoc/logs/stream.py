@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from msgspec.structs import replace
 
+from hangdoc.logs.anchors import may_be_known
 from hangdoc.logs.journal import ENDLESS, Journal
-from hangdoc.logs.lines import events, text_of
+from hangdoc.logs.lines import colourless, decoded, pieces, read_line, text_of
 from hangdoc.logs.scan import Lines, lines_for
 from hangdoc.logs.stamps import stamp_of
 from hangdoc.model.engine import Engine
@@ -62,19 +65,19 @@ class Stream:
         self._piece, self._piece_at = piece, self.size_bytes
         if b"\r" in piece:
             piece = piece.replace(b"\r", b"\n")
-        before, self.size_bytes = self.size_bytes, self.size_bytes + len(piece)
+        self.size_bytes += len(piece)
         first, whole = piece.find(b"\n") + 1, piece.rfind(b"\n") + 1
         if not whole:
             self._unfinished(piece)
             return
         if self._rest:
             line = self._rest + piece[:first]
-            self._take(line, 0, len(line), before + first)
+            self._take(line, 0, len(line))
         else:
             first = 0
         self._rest = piece[whole:]
         if first < whole:
-            self._take(piece, first, whole, before + whole)
+            self._take(piece, first, whole)
 
     def _number_of(self, offset: int) -> int:
         """Return the number of the line at an offset, as an editor counts: carriage returns end none."""
@@ -88,33 +91,34 @@ class Stream:
         self._rest += piece
         if len(self._rest) > LONGEST_PIECE_BYTES:
             line, self._rest = self._rest + b"\n", b""
-            self._take(line, 0, len(line), self.size_bytes)
+            self._take(line, 0, len(line))
 
     def finish(self) -> LogText:
         """Take the line that nothing ended, look at the log's end in full, and return all."""
         if self._rest:
             line, self._rest = self._rest + b"\n", b""
-            self._take(line, 0, len(line), self.size_bytes + 1)
+            self._take(line, 0, len(line))
         self.journal.close()
         tail = b"".join(data[begin:end] for data, begin, end in self._newest)[-TAIL_BYTES:]
         if not self.journal.is_over:
-            found = events(tail, self._engine, self._tail_end - len(tail))
-            endless = [event for event in found if event.kind in ENDLESS]
-            for event in self._of_this_launch(endless)[-_KEPT_AT_END:]:
+            for event in self._of_this_launch(_endless(tail, self._engine, self._tail_end - len(tail)))[-_KEPT_AT_END:]:
                 self.journal.add(event)
         return LogText(self._timed(), self._lines, self.size_bytes, _last_stamp(tail))
 
-    def _take(self, data: bytes, begin: int, end: int, ends_at: int) -> None:
-        """Take the whole lines in data[begin:end]; ends_at: the place in the log where they end."""
-        self._tail_end = ends_at
+    def _take(self, data: bytes, begin: int, end: int) -> None:
+        """Take the whole lines in data[begin:end]; places in the log are counted without colours."""
+        if data.find(b"\x1b", begin, end) >= 0:
+            data = colourless(data[begin:end])
+            begin, end = 0, len(data)
+        shift = self._tail_end - begin
+        self._tail_end += end - begin
         self._keep(data, begin, end)
         if self.journal.is_over:
             return
-        shift = ends_at - end
         counted_from = begin
         journal = self.journal
         for start, stop in self._lines_of(data, begin, end, lambda at: journal.follows(shift + at)):
-            event = self.journal.line(text_of(data[start:stop]), shift + start)
+            event = self.journal.line(decoded(data[start:stop]), shift + start)
             if event is not None and event.name == "server-args":
                 self._lines, counted_from, self._counting = 0, start, True
             elif event is not None and event.name == "ready" and self._counting:
@@ -145,6 +149,19 @@ class Stream:
             stamp = event.stamp or stamp
             found.append(event if event.stamp or not stamp else replace(event, stamp=stamp))
         return tuple(found)
+
+
+def _endless(tail: bytes, engine: Engine, offset: int) -> list[LogEvent]:
+    """Return the events of the kinds that come without end; other lines are told from them before they are read."""
+    only = _of_endless_kinds(engine)
+    lines = ((start, decoded(raw)) for start, raw in pieces(tail))
+    events = [read_line(line, engine, offset + start) for start, line in lines if may_be_known(line, only)]
+    return [event for event in events if event is not None and event.kind in ENDLESS]
+
+
+@lru_cache
+def _of_endless_kinds(engine: Engine) -> Engine:
+    return dataclasses.replace(engine, log_lines=tuple(line for line in engine.log_lines if line.kind in ENDLESS))
 
 
 def _last_stamp(tail: bytes) -> str:

@@ -151,7 +151,8 @@ class StackClass(Struct, frozen=True, kw_only=True):
 class LogStep(Struct, frozen=True, kw_only=True):
     """A step of the start that the log has.
 
-    at: of the first rank that said it, on the log's own clock; took_s: until the next step; ranks: how many said it;
+    at: of the first rank that said it, on the log's own clock; took_s: until the next step; usual_s: the shortest and
+    the longest time that good starts took for that, null without a baseline that has it; ranks: how many said it;
     last_rank, spread_s: who said it last, and how long after the first one.
     """
 
@@ -162,6 +163,7 @@ class LogStep(Struct, frozen=True, kw_only=True):
     took_s: float | None
     last_rank: dict[str, int]
     spread_s: float | None
+    usual_s: tuple[float, float] | None = None
 
 
 class LogReport(Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from hangdoc import __version__, discovery
 from hangdoc.launch.find import find_launch
@@ -23,6 +23,9 @@ from hangdoc.sampling.collect import INTERVAL_S, Observer
 from hangdoc.sampling.probe import Context
 from hangdoc.trace.records import Header, Trace
 
+if TYPE_CHECKING:
+    from hangdoc.features.baseline import Baseline
+
 Recorder: TypeAlias = Callable[[Header, Callable[[], Trace]], AbstractContextManager[Recording]]
 """Opens a recording: gets the header, and what returns the trace so far."""
 
@@ -32,7 +35,7 @@ class Setting:
     """How to observe. record: also write the trace to this file, or open what takes it; kept_rounds: held in memory.
 
     patience_s: seconds of patience that the user gave stages; they stand in the trace, so that a replay has them too;
-    http_generate: ask the server for a token as well.
+    http_generate: ask the server for a token as well; baseline: good starts that the launch's log is compared with.
     """
 
     interval_s: float = INTERVAL_S
@@ -40,6 +43,7 @@ class Setting:
     kept_rounds: int = KEPT_ROUNDS
     patience_s: Mapping[Stage, float] = field(default_factory=dict)
     http_generate: bool = False
+    baseline: Baseline | None = None
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,7 @@ class Attached:
     launch: Launch
     observer: Observer
     tape: Tape
+    baseline: Baseline | None = None
 
 
 @contextmanager
@@ -62,7 +67,7 @@ def attach(pid: int | None, port: int | None, setting: Setting) -> Iterator[Atta
         roster = Roster(launch)
         context = Context(launch=launch, intern=ring.intern, http_generate=setting.http_generate)
         observer = stack.enter_context(Observer(context, discovery.probes(), roster.refresh, setting.interval_s))
-        yield Attached(launch, observer, Tape(ring, writer))
+        yield Attached(launch, observer, Tape(ring, writer), setting.baseline)
 
 
 def _recording(record: Path | Recorder, header: Header, ring: Ring) -> AbstractContextManager[Recording]:

@@ -50,7 +50,14 @@ def _end(log: LogReport) -> str:
 def _step(step: LogStep) -> str:
     at = f"{step.at}  " if step.at else ""
     took = "" if step.took_s is None or step.took_s < 1 else f", {duration(step.took_s)} to the next"
-    return f"{at}{step.text}{_ranks(step)}{took}"
+    return f"{at}{step.text}{_ranks(step)}{took}{_usual(step)}"
+
+
+def _usual(step: LogStep) -> str:
+    if step.usual_s is None or (step.usual_s[1] < 1 and (step.took_s or 0.0) < 1):
+        return ""
+    least, most = (duration(one) for one in step.usual_s)
+    return f" (good starts: {least})" if least == most else f" (good starts: {least} to {most})"
 
 
 def _ranks(step: LogStep) -> str:

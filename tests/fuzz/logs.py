@@ -1,17 +1,22 @@
 """Feeds odd bytes to everything that reads logs; coverage-guided with atheris where it is installed, else by mutation.
 
-Run as a file: `python tests/fuzz/logs.py --inputs 1000000`. Whatever raises anything but HangdocError is a fault; its
-input is kept beside this file as crash-*.
+Run as a file: `python tests/fuzz/logs.py --inputs 1000000`. Whatever breaks one of the claims of one_input is a fault;
+its input is kept beside this file as crash-*.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import json
+import pickle
 import random
+import subprocess
 import sys
+import time
 import tomllib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 if not __package__:  # run as a file: the imports below need the repository's root, as pytest has it
@@ -20,48 +25,81 @@ if not __package__:  # run as a file: the imports below need the repository's ro
 from hangdoc import discovery
 from hangdoc.errors import HangdocError
 from hangdoc.features.clock import seconds_between
+from hangdoc.logs import flight, ras
+from hangdoc.logs.encoding import text
+from hangdoc.logs.evidence import evidence_kind
 from hangdoc.logs.journal import Journal
 from hangdoc.logs.lines import text_of
 from hangdoc.logs.pyspy import parse_dump
 from hangdoc.logs.recognise import kind_of
 from hangdoc.logs.stamps import stamp_of
-from hangdoc.logs.stream import Stream
+from hangdoc.logs.stream import LogText, Stream
 
 HERE = Path(__file__).resolve().parent
 ENGINES = tuple(discovery.engine(name) for name in ("sglang", "vllm", "torchrun", "generic"))
-LONGEST_INPUT_BYTES = 4096
+LONGEST_INPUT_BYTES = 1024
 
 
 def one_input(data: bytes) -> None:
-    """Read bytes in every way that a log is read; the first byte says with which engine and in which pieces."""
+    """Read bytes in every way that an input is read; the first byte says with which engine and in which pieces.
+
+    Claims: nothing raises anything but HangdocError; as many bytes are told as were read; events lie in the log, in
+    their order; the same events, dumps, tables and versions are found in pieces as in one piece, and with the
+    multi-pattern engine as without it (every second input); no NUL is left in what is read as text.
+    """
     choice = data[0] if data else 0
     engine = ENGINES[choice % len(ENGINES)]
     body = data[1:]
-    stream = Stream(engine, fast=bool(choice & 4))
-    step = 1 + choice // 8 * 7
+    step = 1 + choice // 8 * 16
+    found, told = _read(engine, body, step, fast=bool(choice & 4))
+    assert found.size_bytes == len(body)
+    offsets = [event.offset for event in found.events]
+    assert offsets == sorted(offsets)
+    assert all(0 <= offset <= len(body) for offset in offsets)
+    assert choice & 8 or (found, told) == _read(engine, body, len(body) or 1, fast=not choice & 4)
+    seconds_between(found.last_stamp, found.last_stamp)
+    clean = b"".join(text(body[at : at + step] for at in range(0, len(body), step)))
+    assert b"\0" not in clean
+    _small_parsers(engine, body)
+
+
+def _read(engine: object, body: bytes, step: int, *, fast: bool) -> tuple[LogText, tuple[object, ...]]:
+    stream = Stream(engine, fast=fast)  # type: ignore[arg-type]
     for start in range(0, len(body), step):
         stream.feed(body[start : start + step])
-    text = stream.finish()
-    assert text.size_bytes == len(body)
-    seconds_between(text.last_stamp, text.last_stamp)
-    stream.journal.table.gpus()
+    found, journal = stream.finish(), stream.journal
+    return found, (journal.dumps.processes, journal.table.gpus(), journal.version, journal.settings, journal.launches)
+
+
+def _small_parsers(engine: object, body: bytes) -> None:
     line = text_of(body)
-    Journal(engine).line(line, 0)
+    Journal(engine).line(line, 0)  # type: ignore[arg-type]
     stamp_of(line)
     kind_of(body)
-    try:
-        parse_dump(body)
-    except HangdocError:
-        return
+    evidence_kind(body)
+    for parse in (parse_dump, flight.parse, ras.parse):
+        with suppress(HangdocError):
+            parse(body)
 
 
 def seeds() -> list[bytes]:
-    """Real launches and public reports, cut into a few lines each."""
+    """Real launches and public reports, cut into a few lines each, and what stands beside logs."""
     logs = sorted((HERE.parent / "corpus" / "launches").glob("*.log"))
     texts = [log.read_bytes() for log in logs]
     cases = tomllib.loads((HERE.parent / "corpus" / "cases.toml").read_text())["case"]
     texts += [case["text"].encode() for case in cases]
-    return [b"\x25" + text[at : at + 900] for text in texts for at in range(0, len(text), 700)]
+    found = [bytes([32 + at // 350 % 64]) + text[at : at + 400] for text in texts for at in range(0, len(text), 350)]
+    status = {"0": {"last_enqueued_collective": 17, "last_completed_collective": 16}}
+    entry = {"collective_seq_id": 17, "pg_id": 0, "process_group": ["0", "default_pg"], "retired": False}
+    recorder = {"entries": [entry], "pg_status": status}
+    ranks = [{"rank": one, "pid": 7, "collective_counts": {"AllReduce": one}} for one in (0, 1)]
+    answer = {"nccl_version": "2.30.7", "communicators": [{"ranks": ranks, "missing_ranks": [{"rank": 2}]}]}
+    others = (pickle.dumps(recorder, protocol=2), json.dumps(recorder).encode(), json.dumps(answer, indent=1).encode())
+    return [
+        *found,
+        *(first + one for one in others for first in (b"\x25", b"\x2d")),
+        b"\x25" + "[12:00:01] Killed\n".encode("utf-16"),
+    ]
 
 
 def mutated(dice: random.Random, known: list[bytes]) -> Iterator[bytes]:
@@ -92,6 +130,7 @@ def by_mutation(inputs: int, seed: int, check: Callable[[bytes], None] = one_inp
     """Feed this many mutated inputs; a fault raises, with its input kept."""
     dice = random.Random(seed)
     stream = mutated(dice, seeds())
+    begin_s = time.monotonic()
     for number in range(inputs):
         data = next(stream)
         try:
@@ -100,35 +139,45 @@ def by_mutation(inputs: int, seed: int, check: Callable[[bytes], None] = one_inp
             (HERE / f"crash-{number}").write_bytes(data)
             raise
         if number % 50_000 == 49_999:
-            print(f"{number + 1} inputs", flush=True)
+            print(f"{number + 1} inputs, {(number + 1) / (time.monotonic() - begin_s):,.0f} a second", flush=True)
 
 
-def by_coverage(inputs: int) -> None:
-    """Hand over to atheris, which does not come back."""
+def by_coverage(inputs: int, seed: int, directory: Path) -> None:
+    """Hand over to atheris, which does not come back: it keeps what reaches new code, and mutates that."""
     import atheris  # type: ignore[import-not-found,import-untyped,unused-ignore]  # noqa: PLC0415 - optional
 
-    directory = HERE / "seeds"
     directory.mkdir(exist_ok=True)
-    for number, seed in enumerate(seeds()):
-        (directory / str(number)).write_bytes(seed)
+    for number, one in enumerate(seeds()):
+        (directory / f"seed-{number}").write_bytes(one)
     for name in [name for name in sys.modules if name.startswith(("hangdoc.logs", "tests.fuzz"))]:
         del sys.modules[name]
     with atheris.instrument_imports(include=["hangdoc.logs"]):  # once more, this time watched
         watched = importlib.import_module("tests.fuzz.logs")
-    flags = [f"-runs={inputs}", f"-max_len={LONGEST_INPUT_BYTES}", f"-artifact_prefix={HERE}/", "-print_final_stats=1"]
-    atheris.Setup([sys.argv[0], *flags, str(directory)], watched.one_input)
+    flags = [f"-runs={inputs}", f"-max_len={LONGEST_INPUT_BYTES}", f"-artifact_prefix={HERE}/", f"-seed={seed}"]
+    atheris.Setup([sys.argv[0], *flags, "-print_final_stats=1", str(directory)], watched.one_input)
     atheris.Fuzz()
+
+
+def side_by_side(inputs: int, jobs: int, *, mutate: bool) -> int:
+    """Divide the inputs among processes, each with a dice of its own, all with one directory of finds."""
+    share = -(-inputs // jobs)
+    command = [sys.executable, __file__, "--inputs", str(share), *(["--mutate"] if mutate else [])]
+    children = [subprocess.Popen([*command, "--seed", str(seed)]) for seed in range(1, jobs + 1)]
+    return max(child.wait() != 0 for child in children)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--inputs", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
     parser.add_argument("--mutate", action="store_true", help="do not use atheris")
     arguments = parser.parse_args()
+    if arguments.jobs > 1:
+        return side_by_side(arguments.inputs, arguments.jobs, mutate=arguments.mutate)
     if not arguments.mutate:
         try:
-            by_coverage(arguments.inputs)
+            by_coverage(arguments.inputs, arguments.seed, HERE / "seeds")
         except ImportError:
             print("atheris is not installed: mutating instead", flush=True)
     by_mutation(arguments.inputs, arguments.seed)

@@ -79,3 +79,34 @@ def test_every_step_has_its_usual_time() -> None:
         "http-started",
     }
     assert all(least < most and source for least, most, source in TYPICAL_S.values())
+
+
+def test_versions(tmp_path: Path) -> None:
+    """Good starts of the same version count alone; without any of it all count, and that is said."""
+    old = tmp_path / "old.log"
+    old.write_bytes(b"sglang version: 0.5.8\n" + GOOD.read_bytes())
+    slow = tmp_path / "slow.log"
+    slow.write_bytes(b"sglang version: 0.5.23\n" + GOOD.read_bytes().replace(b":11 TP", b":59 TP"))
+    good = read_baseline(tmp_path)
+    assert {one.version for one in good.starts} == {"0.5.8", "0.5.23"}
+    assert [one.version for one in good.like("0.5.8").starts] == ["0.5.8"]
+    assert good.like("0.5.8").other == ()
+    assert len(good.like("").starts) == 2
+    assert good.like("0.4.1").other == ("0.5.23", "0.5.8")
+    patient = tmp_path / "patient.txt"
+    patient.write_bytes(b"sglang version: 0.4.1\n" + HUNG.read_bytes())
+    found = diagnose(read([patient], Wishes()), "log", good)
+    assert found.log is not None
+    assert "none of these good launches is of its version: they are of 0.5.23, 0.5.8" in found.log.baseline
+
+
+def test_durations_stand_beside_those_of_good_starts() -> None:
+    """Each step says how long it took and how long good starts took for it."""
+    found = diagnose(read([HUNG], Wishes()), "log", read_baseline(LAUNCHES))
+    assert found.log is not None
+    usual = {step.name: step.usual_s for step in found.log.steps}
+    assert usual["load-weight-end"] is not None
+    assert usual["load-weight-end"][0] <= usual["load-weight-end"][1]
+    without = diagnose(read([HUNG], Wishes()), "log")
+    assert without.log is not None
+    assert all(step.usual_s is None for step in without.log.steps)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hangdoc import discovery
 from hangdoc.engines.sglang import ENGINE
-from hangdoc.logs.anchors import may_be_known
+from hangdoc.logs.anchors import candidates, may_be_known
 from hangdoc.logs.lines import events, read_line
 from hangdoc.model.engine import LogLine
 from hangdoc.trace.tokens import Tokens
@@ -171,6 +171,8 @@ def test_anchors(name: str, data: st.DataObject) -> None:
     pattern = data.draw(st.sampled_from([line.pattern for line in engine.log_lines]))
     line = data.draw(st.from_regex(pattern))
     assert may_be_known(line, engine)
+    found = next(known for known in engine.log_lines if known.pattern.search(line))
+    assert next(known for known in candidates(line, engine) if known.pattern.search(line)) is found
 
 
 @pytest.mark.parametrize("name", ["sglang", "vllm", "torchrun", "generic"])

@@ -246,3 +246,16 @@ def test_the_end_is_answered_for_first(tmp_path: Path, monkeypatch: pytest.Monke
     assert first[0].log is not None
     assert first[0].log.size_bytes < 2_000 < log.stat().st_size // 20
     assert diagnose(whole, "log").verdict == "hung"
+
+
+def test_dumps_named_after_their_ranks(tmp_path: Path) -> None:
+    """Saved dumps of ranks, text and JSON, are of the ranks that their names tell."""
+    frame = {"name": "all_reduce", "filename": "torch/distributed/distributed_c10d.py", "line": 3}
+    thread = {"os_thread_id": 8, "thread_name": "MainThread", "active": False, "owns_gil": False, "frames": [frame]}
+    (tmp_path / "rank1.json").write_text(json.dumps([{"pid": 8, **thread}]))
+    (tmp_path / "rank0.txt").write_text(
+        'Process 7: python train.py\nThread 7 (idle): "MainThread"\n    wait (threading.py:324)\n'
+    )
+    (tmp_path / "rank2.txt").write_text('Thread 9 (idle): "MainThread"\n    wait (threading.py:324)\n')
+    found = diagnosed(tmp_path)
+    assert [(one.pid, one.rank) for one in found.processes] == [(7, {"rank": 0}), (8, {"rank": 1}), (9, {"rank": 2})]

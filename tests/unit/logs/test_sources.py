@@ -211,3 +211,20 @@ def test_much_input_is_read_for_as_long_as_it_takes() -> None:
     with Plenty("/dev/zero") as file, Unending(file, lacks, clock=Clock(1.0), wait_s=30) as given:
         size = sum(len(piece) for piece in iter(given.read, b""))
     assert (size, lacks) == (59 * (LEAST_BYTES // 4), [])
+
+
+def test_links_in_a_directory(tmp_path: Path) -> None:
+    """Links to logs are followed, as kubelet makes them, each log is read once, and a link to a device is none."""
+    (tmp_path / "pods").mkdir()
+    log = tmp_path / "pods" / "0.log"
+    log.write_bytes(LOG)
+    containers = tmp_path / "containers"
+    containers.mkdir()
+    (containers / "llm-0.log").symlink_to(log)
+    (containers / "latest.log").symlink_to(log)
+    (containers / "zero.log").symlink_to("/dev/zero")
+    (containers / "dangling.log").symlink_to(tmp_path / "gone.log")
+    assert [one.name for one in sources([containers])] == [str(containers / "latest.log")]
+    assert [one.name for one in sources([tmp_path / "pods"])] == [str(log)]
+    assert len(sources([tmp_path])) == 1
+    assert steps(diagnosed(containers)) == WHOLE
