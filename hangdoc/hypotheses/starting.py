@@ -7,7 +7,7 @@ from hangdoc.features.phases import STARTING
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._waits import is_native
 from hangdoc.model.log import Phase
-from hangdoc.model.reading import Missing
+from hangdoc.model.reading import Known, Missing
 
 _OWN: dict[Phase, str] = {
     "launch": "slow-start-importing",
@@ -23,6 +23,9 @@ def _another_start_phase(case: Case) -> Outcome:
     if phase in _OWN:
         return Absent(f"the launch is in {phase}: see {_OWN[phase]}")
     if phase == "unknown":
+        for member in case.features.movers:
+            if isinstance(member.dumps, Known) and member.dumps.value.outdated:
+                return Unread(f"in which phase {signs.name_of(member.process)} is by now")
         return Present("the phase is not known")
     return Present(f"the launch is in {phase}") if phase in STARTING else Absent(f"the launch is in {phase}")
 
