@@ -64,10 +64,14 @@ class ThreadHistory:
 
 @dataclass(frozen=True)
 class Dumps:
-    """Every Python thread of one process; times_ns: when the dumps were taken, oldest first."""
+    """Every Python thread of one process.
+
+    times_ns: when the dumps were taken, oldest first; outdated: a newer one was tried, and failed.
+    """
 
     times_ns: tuple[int, ...]
     threads: dict[int, ThreadHistory]
+    outdated: bool = False
 
     @property
     def count(self) -> int:
@@ -92,7 +96,8 @@ def dumps(index: Index, process: ProcessKey, window: Window, stacks: Sequence[St
             views.setdefault(thread.tid, []).append(view)
     alive = {thread.tid for thread in readings[-1][1].threads}
     histories = {tid: ThreadHistory(tid, _whole(seen)) for tid, seen in sorted(views.items()) if tid in alive}
-    return Known(Dumps(tuple(at_ns for at_ns, _ in readings), histories))
+    outdated = index.failed_last("stacks", process, window)
+    return Known(Dumps(tuple(at_ns for at_ns, _ in readings), histories, outdated))
 
 
 def _whole(views: list[ThreadView]) -> tuple[ThreadView, ...]:

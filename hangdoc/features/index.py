@@ -83,6 +83,11 @@ class Index:
             for position, sample in self._samples.get((probe, process), ())
         )
 
+    def failed_last(self, probe: str, process: ProcessKey | None, window: Window) -> bool:
+        """Tell whether the newest reading of a window is one that failed."""
+        found = [one for at, one in self._samples.get((probe, process), ()) if window.first <= at <= window.last]
+        return bool(found) and isinstance(found[-1].reading, Missing)
+
     def was_taken(self, probe: str) -> bool:
         """Tell whether the trace has any reading of a probe, failed ones included: older traces lack newer probes."""
         return probe in self._probes or probe in self._losses

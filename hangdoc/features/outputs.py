@@ -98,12 +98,13 @@ def _last_of_each(every: list[LogEvent]) -> tuple[LogEvent, ...]:
 
 def _fresh(every: list[LogEvent], inside: tuple[LogEvent, ...]) -> tuple[LogEvent, ...]:
     """Leave out progress bars that stand: a monitor thread draws them again every 10 s in a hung process too."""
-    before: dict[str, str] = {}
+    before: dict[str, tuple[str, float | None]] = {}
     moved = set()
     for event in every:
-        if event.kind != "progress" or before.get(event.name, event.text) != event.text:
+        told = event.text, event.numbers.get("done")
+        if event.kind != "progress" or before.get(event.name, told) != told:
             moved.add(event.offset)
-        before[event.name] = event.text
+        before[event.name] = told
     return tuple(event for event in inside if event.offset in moved)
 
 

@@ -3,20 +3,44 @@
 from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
-from hangdoc.features.launch_waits import rank_that_waits_for
+from hangdoc.features.activity import Waiting, waiting
+from hangdoc.features.features import Member
+from hangdoc.features.launch_waits import rank_that_waits_for, standing_graph
 from hangdoc.features.links import likely_ends
 from hangdoc.features.outputs import OUTPUT_DESCRIPTORS
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._chains import culprit_at, end_name, who_moves
-from hangdoc.hypotheses._waits import place, sits_in, stuck_in
+from hangdoc.hypotheses._waits import ORDERS, every_other_thread_is_parked, handler_of, place
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.link import LinkEnd
 from hangdoc.model.reading import Known, Missing, Reading
 
 
+def _stuck(case: Case) -> Reading[Waiting | None]:
+    """Return the first Python thread that sat in a write all the time; a queue's feeder, which waits by design, too."""
+    if isinstance(case.patient.dumps, Missing):
+        return case.patient.dumps
+    threads = sorted(case.patient.dumps.value.threads.values(), key=lambda one: (one.is_helper, one.tid))
+    found = [waiting(case.patient, thread.tid) for thread in threads]
+    for wait in found:
+        if isinstance(wait, Known) and wait.value is not None and wait.value.call == "write":
+            return wait
+    return next((wait for wait in found if isinstance(wait, Missing)), Known(None))
+
+
+def _writes(case: Case) -> Outcome:
+    """A thread of it waited in a write all the time."""
+    stuck, name = _stuck(case), signs.name_of(case.patient.process)
+    if isinstance(stuck, Missing):
+        return Unread.of(stuck, f"what {name} waits in")
+    if stuck.value is None:
+        return Absent(f"no thread of {name} waits in a write")
+    return Present(f"thread {stuck.value.tid} of {name} waits in a write: {place(case.patient, stuck.value.tid)}")
+
+
 def _pipe_is_full(case: Case) -> Outcome:
     """The pipe it writes to holds as much as it can."""
-    stuck = stuck_in(case.patient, "write")
+    stuck = _stuck(case)
     if isinstance(stuck, Missing):
         return Unread.of(stuck, "what it waits in")
     if stuck.value is None:
@@ -51,9 +75,28 @@ def _keeps_somebody_waiting(case: Case, number: int, full: str) -> Outcome:
     if number in OUTPUT_DESCRIPTORS or (signs.is_server(case.features) and case.patient in case.features.movers):
         return Present(full)
     waiter = rank_that_waits_for(case.features, case.patient)
+    if (reader := _reader_that_waits_for_its_end(case)) is not None:
+        return Present(f"{full}, and {signs.name_of(reader.process)}, which alone could read it, waits for its end")
     if waiter is None:
         return Unread(f"{full}; who reads it may have nothing to do, and nobody else is seen to wait")
     return Present(f"{full}, and {signs.name_of(waiter.process)} waits for its writer")
+
+
+def _reader_that_waits_for_its_end(case: Case) -> Member | None:
+    """Return who alone could read the pipe, if it waits for the end of the writer, and no other thread of it could."""
+    readers = _readers(case)
+    if isinstance(readers, Missing) or len(readers.value) != 1:
+        return None
+    reader = case.features.members.get(readers.value[0].process)
+    waits = any(
+        not edge.weak
+        and edge.through == "child"
+        and (edge.from_pid, edge.from_tid, edge.to_pid) == (readers.value[0].process.pid,) * 2 + (case.patient.key.pid,)
+        for edge in standing_graph(case.features).edges
+    )
+    if reader is None or not waits or handler_of(reader, ORDERS) is not None:
+        return None
+    return reader if every_other_thread_is_parked(reader, reader.key.pid) == Known(True) else None
 
 
 def _nobody_empties_it(case: Case) -> Outcome:
@@ -62,7 +105,7 @@ def _nobody_empties_it(case: Case) -> Outcome:
     That the writer did not wake would not do: the kernel wakes it only when a whole page is free (fs/pipe.c,
     pipe_read), which a reader of small pieces reaches after a long time.
     """
-    stuck = stuck_in(case.patient, "write")
+    stuck = _stuck(case)
     if isinstance(stuck, Missing):
         return Unread.of(stuck, "what it waits in")
     if stuck.value is None:
@@ -79,7 +122,7 @@ def _nobody_empties_it(case: Case) -> Outcome:
 
 
 def _stuck_tid(case: Case) -> int | None:
-    stuck = stuck_in(case.patient, "write")
+    stuck = _stuck(case)
     return None if isinstance(stuck, Missing) or stuck.value is None else stuck.value.tid
 
 
@@ -133,7 +176,7 @@ def _culprits(case: Case) -> tuple[Culprit, ...]:
 
 def _headline(case: Case) -> str:
     writer, where = signs.name_of(case.patient.process), place(case.patient, _stuck_tid(case) or case.patient.key.pid)
-    stuck = stuck_in(case.patient, "write")
+    stuck = _stuck(case)
     number = stuck.value.system_call.args[0] if isinstance(stuck, Known) and stuck.value is not None else 1
     what = "its output" if number in OUTPUT_DESCRIPTORS else f"to descriptor {number}"
     return f"{writer} cannot write {what} (in {where}): the pipe is full, and {_does_not_read(case)}."
@@ -145,13 +188,13 @@ HYPOTHESIS = Hypothesis(
     verdict="blocked",
     suspects=lambda features: tuple(features.members.values()),
     essential=(
-        sits_in("in a write", "write"),
+        _writes,
         _pipe_is_full,
         _nobody_empties_it,
         signs.nothing_progresses,
         signs.readings_are_steady,
     ),
-    supporting=(_pipe_is_full, sits_in("in a write", "write")),
+    supporting=(_pipe_is_full, _writes),
     excluding=(signs.nobody_died,),
     headline=_headline,
     culprits=_culprits,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
+from hangdoc.features.activity import activity
 from hangdoc.features.phases import STARTING
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._waits import is_native
 from hangdoc.model.log import Phase
-from hangdoc.model.reading import Missing
+from hangdoc.model.reading import Known, Missing
 
 _OWN: dict[Phase, str] = {
     "launch": "slow-start-importing",
@@ -23,8 +24,39 @@ def _another_start_phase(case: Case) -> Outcome:
     if phase in _OWN:
         return Absent(f"the launch is in {phase}: see {_OWN[phase]}")
     if phase == "unknown":
+        for member in case.features.movers:
+            if isinstance(member.dumps, Known) and member.dumps.value.outdated:
+                return Unread(f"in which phase {signs.name_of(member.process)} is by now")
         return Present("the phase is not known")
     return Present(f"the launch is in {phase}") if phase in STARTING else Absent(f"the launch is in {phase}")
+
+
+FEWEST_STEPS = 2
+"""Lines in which its count has risen: one may be the last thing that it got done. Arbitrary above one."""
+
+
+def _moves(case: Case) -> Outcome:
+    """It shows work; or, where no engine's tables say what a log means, its log counts on.
+
+    Why it works: who counts steps does them; a line that says the same number again does not count.
+    """
+    worked = signs.does("works")(case)
+    log = case.features.log
+    if isinstance(worked, Present) or signs.is_server(case.features) or isinstance(log, Missing):
+        return worked
+    if activity(case.patient) == Known("still"):
+        return worked  # whoever writes the log is somebody else
+    steps = [event for event in log.value.fresh if event.kind == "progress"]
+    if len(steps) < FEWEST_STEPS:
+        return worked
+    return Present(f"its log goes on: {steps[-1].text}")
+
+
+def _headline(case: Case) -> str:
+    name = signs.name_of(case.patient.process)
+    return (
+        f"{name} is still starting, and it moves." if signs.is_server(case.features) else f"{name} works: it gets on."
+    )
 
 
 def _has_started(case: Case) -> Outcome:
@@ -44,11 +76,13 @@ HYPOTHESIS = Hypothesis(
     name="slow-start-moving",
     verdict="slow-start",
     suspects=signs.each_mover,
-    essential=(_another_start_phase, signs.does("works")),
+    essential=(_another_start_phase, _moves),
     excluding=(_has_started, signs.nobody_died),
     confirm_at=1,
-    headline=lambda case: f"{signs.name_of(case.patient.process)} is still starting, and it moves.",
-    culprits=lambda case: (signs.culprit(case.patient, "is starting"),),
+    headline=_headline,
+    culprits=lambda case: (
+        signs.culprit(case.patient, "is starting" if signs.is_server(case.features) else "is at work"),
+    ),
     action="Wait; run hangdoc again if it is silent much longer than a good start.",
     playbook="slow-start-moving",
 )

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
+from hangdoc.features.activity import waiting
 from hangdoc.features.features import Member, is_tracker
-from hangdoc.features.launch_waits import latest_edges
+from hangdoc.features.launch_waits import latest_edges, standing_graph
 from hangdoc.features.waits import starts_at
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._chains import thread_of
 from hangdoc.hypotheses._stops import STOPPED_STATES, freezer_of
+from hangdoc.hypotheses._waits import every_other_thread_is_parked
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Known, Missing
+from hangdoc.procfs.syscalls import awaits
 
 
 def _is_stopped(case: Case) -> Outcome:
@@ -32,12 +35,17 @@ def _is_missed(case: Case) -> Outcome:
     A helper that nobody needs may be stopped without harm; what only may lead to it, as a descriptor in a set of many,
     leaves it open. A launch that is stopped as a whole waits for whoever stopped it.
     """
-    features, name = case.features, signs.name_of(case.patient.process)
+    features = case.features
     if signs.is_server(features):
         return Present("the other processes of the server wait for it")
     living = [member for member in features.members.values() if not is_tracker(member.process)]
     if all(isinstance(one.motion, Known) and one.motion.value.state in STOPPED_STATES for one in living):
         return Present("the whole launch is stopped")
+    return _who_misses_it(case, living)
+
+
+def _who_misses_it(case: Case, living: list[Member]) -> Outcome:
+    features, name = case.features, signs.name_of(case.patient.process)
     for member in features.movers:
         if member.key != case.patient.key and _waits_for_all(member):
             return Present(f"{signs.name_of(member.process)} waits where every rank has to come")
@@ -45,10 +53,48 @@ def _is_missed(case: Case) -> Outcome:
     for edge in edges:
         if not edge.weak:
             return Present(f"{thread_of(features, starts_at(edge))} waits for it ({edge.through})")
+    if (waiter := _waits_for_one_more(case)) is not None:
+        return Present(f"{signs.name_of(waiter.process)}, for which others wait, {_ONE_MORE}")
     for member in living:
         if isinstance(member.links, Missing):
             return Unread.of(member.links, f"whom {signs.name_of(member.process)} waits for")
     return Unread(f"whether anybody needs {name}: no wait leads to it for certain")
+
+
+def _waits_for_one_more(case: Case) -> Member | None:
+    """Return a rank that accepts connections while another rank, whose connection it has, waits for its word.
+
+    Why it works: nobody else in it could answer, so that it will only when one more has come; a server without work
+    keeps nobody waiting. Fails for one that tells its clients something only when somebody new comes.
+    """
+    ranks = {one.key.pid: one for one in case.features.movers if one.key != case.patient.key}
+    for edge in standing_graph(case.features).edges:
+        member = ranks.get(edge.to_pid)
+        if member is None or edge.weak or edge.from_pid not in ranks or edge.through not in {"socket", "tcp"}:
+            continue
+        if _accepts(member) and every_other_thread_is_parked(member, member.key.pid) == Known(True):
+            return member
+    return None
+
+
+def _accepts(member: Member) -> bool:
+    wait = waiting(member, member.key.pid)
+    if not isinstance(wait, Known) or wait.value is None or not isinstance(member.waits, Known):
+        return False
+    return awaits(wait.value.system_call.number, member.waits.value[-1].machine) == "connection"
+
+
+def _is_only_inferred(case: Case) -> Outcome:
+    """Contrary: that somebody needs it is concluded from a rank that waits for one more to connect."""
+    missed = _is_missed(case)
+    if isinstance(missed, Unread):
+        return missed
+    if missed.because.endswith(_ONE_MORE):
+        return Present("that it is the one to connect is not proven")
+    return Absent("a wait leads to it")
+
+
+_ONE_MORE = "waits for one more to connect"
 
 
 def _waits_for_all(member: Member) -> bool:
@@ -91,6 +137,7 @@ HYPOTHESIS = Hypothesis(
     essential=(_is_stopped, _is_missed, signs.nothing_progresses, signs.readings_are_steady),
     supporting=(_is_stopped,),
     confirm_at=1,
+    contrary=(_is_only_inferred,),
     excluding=(signs.nobody_died,),
     headline=_headline,
     culprits=_culprits,

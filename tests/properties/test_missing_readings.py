@@ -116,7 +116,7 @@ def lose(golden: Path, sets: Iterable[tuple[int, ...]]) -> None:
 
 @pytest.mark.parametrize("golden", GOLDEN, ids=lambda golden: golden.stem)
 def test_a_sample_is_lost(golden: Path) -> None:
-    """Without a sample of any probe in any round of a server no grade rises; the verdict is the same or undetermined."""
+    """Without a sample of any probe in any round of a server no grade rises; the verdict stays or is undetermined."""
     lose(golden, ((number,) for number in losses_of(trace_of(golden)).values()))
 
 
