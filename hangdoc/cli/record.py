@@ -19,6 +19,10 @@ def record(
     duration: Annotated[float, typer.Option(metavar="S", min=0.1, help="Seconds to record.")] = 30.0,
     interval: Interval = 1.0,
     patience: Patience = None,
+    expect: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write what regress has to find again, if its verdict is confirmed."),
+    ] = None,
     as_json: Json = False,
 ) -> int:
     """Record a launch to a redacted trace that replay diagnoses, anywhere.
@@ -27,13 +31,21 @@ def record(
     that is cut (a full disk, SIGKILL) is readable up to the cut.
 
     \b
-    Example: hangdoc record 4711 -o stuck.hangtrace --duration 60
+    Examples:
+      hangdoc record 4711 -o stuck.hangtrace --duration 60
+      hangdoc record 4711 -o hangs/a.hangtrace --expect hangs/a.expect.toml
+
+    \b
+    Exit code 3: --expect was given and the verdict is not confirmed.
     """
     from hangdoc.cli.live import announce
     from hangdoc.cli.output import emit, emit_json
     from hangdoc.observe.attach import Setting, attach
     from hangdoc.observe.look import NO_REASONING, Window, look
+    from hangdoc.regress.confirmed import expectation_of, refuse_existing
 
+    if expect is not None:
+        refuse_existing(expect)
     setting = Setting(interval, output, kept_rounds=2, patience_s=patience_of(patience))
     with attach(pid, port, setting) as attached:
         announce(attached, f"for {duration:g} s")
@@ -43,4 +55,4 @@ def record(
         emit_json({"trace": str(output), "rounds": rounds})
     else:
         emit(f"{output}: {rounds} rounds recorded; diagnose it with hangdoc replay {output}\n")
-    return 0
+    return 0 if expect is None else expectation_of(output, expect)
