@@ -48,21 +48,14 @@ def watch(
     """
     if once and (until is not None or timeout is not None):
         raise typer.BadParameter("--once is one observation: --until and --timeout are for following")
-    from hangdoc.cli.live import follow, look_once
-    from hangdoc.cli.output import emit_diagnosis
-    from hangdoc.observe.attach import Setting, attach
+    from hangdoc.cli.recorded import watch_on, watch_once
+    from hangdoc.observe.attach import Setting
     from hangdoc.observe.follow import Goal
     from hangdoc.observe.look import Window
 
     span = Window(window, max(window, max_window))
-    kept_rounds = ceil(span.most_s) + 2
-    setting = Setting(
-        record=record, kept_rounds=kept_rounds, patience_s=patience_of(patience), http_generate=http_generate
-    )
-    with attach(pid, port, setting) as attached:
-        if not once:
-            goal = Goal(until, timeout, patience_s=span.most_s)
-            return follow(attached, goal, as_json=as_json, no_color=no_color)
-        diagnosis, code = look_once(attached, span, as_json=as_json)
-    emit_diagnosis(diagnosis, as_json=as_json, no_color=no_color)
-    return code
+    setting = Setting(kept_rounds=ceil(span.most_s) + 2, patience_s=patience_of(patience), http_generate=http_generate)
+    if once:
+        return watch_once(pid, port, setting, record, span, as_json=as_json, no_color=no_color)
+    goal = Goal(until, timeout, patience_s=span.most_s)
+    return watch_on(pid, port, setting, record, goal, as_json=as_json, no_color=no_color)

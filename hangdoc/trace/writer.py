@@ -22,6 +22,13 @@ from hangdoc.trace.redact import Redactor, redact
 PRIVATE_MODE = 0o600
 """Only the owner reads a trace: redacted, it still shows what runs on a machine."""
 
+_OF_THE_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.ESTALE})
+"""What a disk says that is full, over its quota or limit, read-only, broken, or gone from the network."""
+
+
+class DiskError(HangdocError):
+    """The disk does not take what is written: nothing is wrong with how hangdoc was called."""
+
 
 class Writer:
     """A trace's file being recorded; each record is redacted before its bytes leave.
@@ -181,7 +188,8 @@ def _close(descriptor: int, path: Path) -> None:
 
 def _write_error(path: Path, error: OSError | ValueError) -> HangdocError:
     reason = error.strerror if isinstance(error, OSError) else error  # ValueError: a name with a null byte
-    return HangdocError(
+    kind = DiskError if isinstance(error, OSError) and error.errno in _OF_THE_DISK else HangdocError
+    return kind(
         f"{path} cannot be written: {reason}",
         "choose another file, or free some space; what was written before can be read",
     )
