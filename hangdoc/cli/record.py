@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hangdoc.cli.options import Interval, Json, Patience, Pid, Port, patience_of
+from hangdoc.cli.options import Interval, Json, NoRedact, Patience, Pid, Port, patience_of
 
 
 def record(
@@ -23,6 +23,7 @@ def record(
         Path | None,
         typer.Option(metavar="FILE", help="Also write what regress has to find again, if its verdict is confirmed."),
     ] = None,
+    no_redact: NoRedact = False,
     as_json: Json = False,
 ) -> int:
     """Record a launch to a redacted trace that replay diagnoses, anywhere.
@@ -46,7 +47,7 @@ def record(
 
     if expect is not None:
         refuse_existing(expect)
-    setting = Setting(interval, output, kept_rounds=2, patience_s=patience_of(patience))
+    setting = Setting(interval, output, kept_rounds=2, patience_s=patience_of(patience), redact=not no_redact)
     with attach(pid, port, setting) as attached:
         announce(attached, f"for {duration:g} s")
         look(attached, Window(duration, duration), NO_REASONING)
@@ -54,5 +55,6 @@ def record(
     if as_json:
         emit_json({"trace": str(output), "rounds": rounds})
     else:
-        emit(f"{output}: {rounds} rounds recorded; diagnose it with hangdoc replay {output}\n")
+        how = "recorded as they were, not redacted" if no_redact else "recorded"
+        emit(f"{output}: {rounds} rounds {how}; diagnose it with hangdoc replay {output}\n")
     return 0 if expect is None else expectation_of(output, expect)

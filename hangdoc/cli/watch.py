@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from hangdoc.cli.options import Json, NoColor, Patience, Pid, Port, Record, patience_of
+from hangdoc.cli.options import Json, NoColor, NoRedact, Patience, Pid, Port, Record, patience_of
 
 
 def watch(
@@ -29,6 +29,7 @@ def watch(
         bool, typer.Option("--http-generate", help="Also GET /health_generate: sends a token through the scheduler.")
     ] = False,
     record: Record = None,
+    no_redact: NoRedact = False,
     as_json: Json = False,
     no_color: NoColor = False,
 ) -> int:
@@ -48,13 +49,18 @@ def watch(
     """
     if once and (until is not None or timeout is not None):
         raise typer.BadParameter("--once is one observation: --until and --timeout are for following")
+    if no_redact and record is None:
+        raise typer.BadParameter("--no-redact is about --record FILE: nothing else is kept")
     from hangdoc.cli.recorded import watch_on, watch_once
     from hangdoc.observe.attach import Setting
     from hangdoc.observe.follow import Goal
     from hangdoc.observe.look import Window
 
     span = Window(window, max(window, max_window))
-    setting = Setting(kept_rounds=ceil(span.most_s) + 2, patience_s=patience_of(patience), http_generate=http_generate)
+    kept_rounds, patience_s = ceil(span.most_s) + 2, patience_of(patience)
+    setting = Setting(
+        kept_rounds=kept_rounds, patience_s=patience_s, http_generate=http_generate, redact=not no_redact
+    )
     if once:
         return watch_once(pid, port, setting, record, span, as_json=as_json, no_color=no_color)
     goal = Goal(until, timeout, patience_s=span.most_s)

@@ -31,7 +31,7 @@ class DiskError(HangdocError):
 
 
 class Writer:
-    """A trace's file being recorded; each record is redacted before its bytes leave.
+    """A trace's file being recorded; each record is redacted before its bytes leave, unless its header says "none".
 
         with Writer.open(path, header) as writer:
             writer.add(snapshot, builder.stacks)
@@ -40,11 +40,11 @@ class Writer:
     HangdocError with the path; what was written before stays readable.
     """
 
-    def __init__(self, path: Path, descriptor: int, level: int) -> None:
+    def __init__(self, path: Path, descriptor: int, level: int, redactor: Redactor | None) -> None:
         self.path = path
         self._descriptor = descriptor
         self._packer = Packer(level)
-        self._redactor = Redactor()
+        self._redactor = redactor
         self._stacks = 0
         self._snapshots = 0
         self._broken = False
@@ -52,7 +52,8 @@ class Writer:
     @classmethod
     def open(cls, path: Path | str, header: Header, level: int = LIVE_LEVEL) -> Self:
         """Create the file and write the header; an existing file is replaced only if it is empty or a trace."""
-        writer = cls(Path(path), create(Path(path)), level)
+        redactor = None if header.redaction == "none" else Redactor()
+        writer = cls(Path(path), create(Path(path)), level, redactor)
         try:
             writer._write(header)
         except BaseException:
@@ -91,7 +92,8 @@ class Writer:
     def _write(self, line: Line) -> None:
         if self._broken:
             raise HangdocError(f"{self.path} cannot be written: an earlier write failed")
-        self._write_bytes(self._packer.pack(self._redactor.line(line)))
+        kept = line if self._redactor is None else self._redactor.line(line)
+        self._write_bytes(self._packer.pack(kept))
 
     def _write_bytes(self, data: bytes) -> None:
         try:
