@@ -93,7 +93,7 @@ class Redactor:
     """Redacts the lines of one trace in their order; it holds the table of tokens."""
 
     def __init__(self) -> None:
-        self._tokens = Tokens()
+        self.tokens = Tokens()
         self._machine: re.Pattern[str] | None = None
 
     def line(self, line: Line) -> Line:
@@ -108,7 +108,7 @@ class Redactor:
         """Return what a rule kept, unless it has the shape of a secret: then a token, whatever the rule."""
         if isinstance(kept, str):
             given_away = secrets.holds(kept) or (self._machine is not None and self._machine.search(kept))
-            return self._tokens.of(kept, "text") if given_away else kept
+            return self.tokens.of(kept, "text") if given_away else kept
         if isinstance(kept, tuple):
             return tuple([self._clean(item) for item in kept])
         if isinstance(kept, dict):
@@ -121,7 +121,7 @@ class Redactor:
         for field in _text_fields(kind):
             value = getattr(record, field.name)
             if field.whole is not None:
-                kept = self._clean(field.whole(self._tokens, value))
+                kept = self._clean(field.whole(self.tokens, value))
             else:
                 kept = self._value(value, field.text or outer)
             if kept is not value:  # most are as they were, and a record costs more to build than to look at
@@ -132,7 +132,7 @@ class Redactor:
         if value is None or isinstance(value, (int, float)):
             return value
         if isinstance(value, str):
-            return self._clean(rule(self._tokens, value))
+            return self._clean(rule(self.tokens, value))
         if isinstance(value, Struct):
             return self._struct(value, rule)
         if isinstance(value, tuple):
@@ -144,7 +144,11 @@ class Redactor:
 
 def redact(trace: Trace) -> Trace:
     """Return the trace without what must not leave the machine; tokens are numbered as in its file."""
-    redactor = Redactor()
+    return redact_with(Redactor(), trace)
+
+
+def redact_with(redactor: Redactor, trace: Trace) -> Trace:
+    """Return the trace redacted, and the redactor with the table of its tokens."""
     lines = map(redactor.line, lines_of(trace))
     header = next(lines)
     assert isinstance(header, Header)

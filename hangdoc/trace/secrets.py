@@ -14,23 +14,23 @@ KEY_SHAPES = (
     r"glpat-[A-Za-z0-9_-]{16,}|xox[abprs]-[A-Za-z0-9-]{8,}|npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{16,}",
     r"AIza[A-Za-z0-9_-]{30,}|ya29\.[A-Za-z0-9_-]{16,}",  # Google
     r"nvapi-[A-Za-z0-9_-]{16,}|wandb_[A-Za-z0-9]{16,}|dop_v1_[a-f0-9]{32,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
-    r"eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{6,}(?:\.[A-Za-z0-9_-]*)?",  # JSON Web Token
+    r"(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{6,2000}\.[A-Za-z0-9_-]{6,}(?:\.[A-Za-z0-9_-]*)?",  # JSON Web Token
     r"-----BEGIN [A-Z ]{3,40}-----(?:.*?-----END [A-Z ]{3,40}-----|.*)",
 )
 """Keys that announce themselves by how they begin, as their issuers document."""
 
 EMAIL = r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})+"
 
-IPV4 = r"(?<![\w.])(?!(?:127\.0\.0\.1|0\.0\.0\.0)(?![\w.]))(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\w)"
+IPV4 = r"(?<![A-Za-z0-9.])(?!(?:127\.0\.0\.1|0\.0\.0\.0)(?![\w.]))(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\w)"
 IPV6 = (
-    r"(?<![\w:.])(?!::1?(?![\w:]))(?:(?:[0-9a-fA-F]{1,4}:){7}[0-9a-fA-F]{1,4}"
+    r"(?<![A-Za-z0-9:.])(?!::1?(?![\w:]))(?:(?:[0-9a-fA-F]{1,4}:){7}[0-9a-fA-F]{1,4}"
     r"|(?:[0-9a-fA-F]{1,4}:){1,7}:(?:[0-9a-fA-F]{1,4}(?::[0-9a-fA-F]{1,4}){0,6})?"
     r"|::(?:[0-9a-fA-F]{1,4}(?::[0-9a-fA-F]{1,4}){0,6}))(?:%\w{1,15})?(?![\w:])"
 )
 """Addresses other than this machine's own."""
 
 _ENDS = "com|org|net|edu|gov|mil|internal|local|localdomain|lan|corp|intra|private|cluster|cloud|io|ai"
-HOST = rf"(?<![\w./-])(?=[A-Za-z0-9.-]*[0-9-])[A-Za-z0-9-]{{1,63}}(?:\.[A-Za-z0-9-]{{1,63}})*\.(?:{_ENDS})(?![\w-])"
+HOST = rf"(?<![A-Za-z0-9./-])(?=[A-Za-z0-9.-]*[0-9-])[A-Za-z0-9-]{{1,63}}(?:\.[A-Za-z0-9-]{{1,63}})*\.(?:{_ENDS})(?![\w-])"
 """Full names of machines: several labels, the last one a domain's, a digit or a hyphen somewhere."""
 
 HOME = r"/(?:home|Users)/[^\s/'\"<>:,)\]}]+|/root(?![\w-])"
