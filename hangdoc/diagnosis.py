@@ -68,7 +68,7 @@ def diagnose(trace: Trace, kind: TargetKind = "live", baseline: Baseline | None 
     ranked = _ranked(seen)
     leader = ranked[0] if RANK[ranked[0].grade] >= RANK["likely"] else None
     culprits = tuple(map(_known_only, leader.culprits)) if leader is not None else ()
-    missing = missing_readings(index, seen)
+    missing = (*missing_readings(index, seen), *_skipped(trace))
     return Diagnosis(
         taken_wall_ns=trace.snapshots[-1].wall_ns,
         target=_target(trace, kind),
@@ -198,11 +198,20 @@ def _ranked(seen: Features) -> list[Weighed]:
     )
 
 
+def _skipped(trace: Trace) -> tuple[MissingReading, ...]:
+    if not trace.skipped:
+        return ()
+    detail = f"{trace.skipped} records are of a kind that this hangdoc does not know"
+    remedy = "update hangdoc: pipx upgrade hangdoc"
+    return (MissingReading(probe="trace", pid=None, reason="unsupported", detail=detail, remedy=remedy),)
+
+
 def _target(trace: Trace, kind: TargetKind) -> Target:
     launch = trace.header.launch
     version = launch.engine_version.value if isinstance(launch.engine_version, Known) else None
     pid = launch.root.pid if launch.root.pid > 0 else None
-    return Target(kind=kind, pid=pid, host=trace.header.host or None, engine=launch.engine, engine_version=version)
+    host, redacted = trace.header.host or None, kind == "trace" and trace.header.redaction == "tokens"
+    return Target(kind=kind, pid=pid, host=host, engine=launch.engine, engine_version=version, redacted=redacted)
 
 
 def _finding(weighed: Weighed) -> Finding:

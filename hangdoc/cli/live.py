@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
-
 from hangdoc.cli.failure import progress
 from hangdoc.cli.output import emit, emit_diagnosis
 from hangdoc.errors import ExitCode
 from hangdoc.model.diagnosis import Diagnosis
-from hangdoc.observe.attach import Attached, Setting, attach
+from hangdoc.observe.attach import Attached
 from hangdoc.observe.follow import Following, Goal, View, following_code
 from hangdoc.observe.look import Look, Window, look
 from hangdoc.observe.reasoning import lazily
@@ -28,16 +25,6 @@ def look_once(attached: Attached, window: Window, *, as_json: bool) -> tuple[Dia
     if seen.end == "gone":
         return diagnosis, exit_code_after_end(diagnosis)
     return diagnosis, exit_code(diagnosis.verdict, diagnosis.grade)
-
-
-def watch_once(
-    pid: int | None, port: int | None, setting: Setting, record: Path | None, window: Window, **shown: bool
-) -> ExitCode:
-    """Find a launch, observe it once and print the report; shown: as_json and no_color."""
-    with attach(pid, port, replace(setting, record=record)) as attached:
-        diagnosis, code = look_once(attached, window, as_json=shown["as_json"])
-    emit_diagnosis(diagnosis, **shown)
-    return code
 
 
 def follow(attached: Attached, goal: Goal, vigil: Vigil, *, as_json: bool, no_color: bool) -> ExitCode:

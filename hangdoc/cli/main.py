@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hangdoc import __version__
-from hangdoc.cli import demo, diagnose, explain, healthcheck, kill_clean, probes, record, regress, replay, watch
+from hangdoc.cli import demo, diagnose, explain, healthcheck, kill_clean, probes, record, redact, regress, replay, watch
 from hangdoc.cli.command import TakesCommand
 from hangdoc.cli.escape import Commands, OneCommand, escaped
 from hangdoc.cli.failure import complain
@@ -23,7 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
 app.command(cls=TakesCommand)(watch.watch)
-for module in (diagnose, record, replay, regress, kill_clean, healthcheck, probes, explain, demo):
+for module in (diagnose, record, replay, regress, redact, kill_clean, healthcheck, probes, explain, demo):
     app.command(cls=OneCommand)(getattr(module, module.__name__.rpartition(".")[2]))
 
 

@@ -33,6 +33,9 @@ NoColor = Annotated[bool, typer.Option("--no-color", help="No colours and no oth
 Record = Annotated[
     Path | None, typer.Option("--record", metavar="FILE", help="Also write what was read to this trace.")
 ]
+NoRedact = Annotated[
+    bool, typer.Option("--no-redact", help="Record names, paths and arguments as they are; every report says so.")
+]
 Interval = Annotated[float, typer.Option(metavar="S", min=0.1, max=60, help="Seconds from one round to the next.")]
 GoodStarts = Annotated[
     Path | None,

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hangdoc.cli.failure import say
+from hangdoc.cli.recorded import recording_at
 from hangdoc.cli.watch_options import is_folder
 from hangdoc.observe.attach import Setting
+from hangdoc.trace.forgiving import Forgiving
 from hangdoc.unattended.command import OnHang
 from hangdoc.unattended.folder import Folder
 from hangdoc.unattended.metrics import Address, Metrics
@@ -50,10 +52,16 @@ def outlets_of(wishes: Wishes) -> Iterator[Outlets]:
         yield Outlets(complain, folder, on_hang, state, metrics)
 
 
-def setting_of(wishes: Wishes, outlets: Outlets) -> Setting:
+def recording_of(wishes: Wishes) -> Forgiving | None:
+    """Return what records to one trace; None when none was asked for, or a folder."""
+    return None if wishes.record is None or is_folder(wishes.record) else recording_at(wishes.record)
+
+
+def setting_of(wishes: Wishes, outlets: Outlets, recording: Forgiving | None) -> Setting:
     """Return how to observe, with the recording that was asked for."""
-    folder = outlets.folder
-    return replace(wishes.setting, record=wishes.record if folder is None else folder.attach)
+    if outlets.folder is not None:
+        return replace(wishes.setting, record=outlets.folder.attach)
+    return replace(wishes.setting, record=None if recording is None else recording.open)
 
 
 def complain(line: str) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hangdoc.cli.options import Interval, Json, Patience, Pid, Port, patience_of
+from hangdoc.cli.options import Interval, Json, NoRedact, Patience, Pid, Port, patience_of
 
 
 def record(
@@ -19,6 +19,11 @@ def record(
     duration: Annotated[float, typer.Option(metavar="S", min=0.1, help="Seconds to record.")] = 30.0,
     interval: Interval = 1.0,
     patience: Patience = None,
+    expect: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write what regress has to find again, if its verdict is confirmed."),
+    ] = None,
+    no_redact: NoRedact = False,
     as_json: Json = False,
 ) -> int:
     """Record a launch to a redacted trace that replay diagnoses, anywhere.
@@ -27,14 +32,22 @@ def record(
     that is cut (a full disk, SIGKILL) is readable up to the cut.
 
     \b
-    Example: hangdoc record 4711 -o stuck.hangtrace --duration 60
+    Examples:
+      hangdoc record 4711 -o stuck.hangtrace --duration 60
+      hangdoc record 4711 -o hangs/a.hangtrace --expect hangs/a.expect.toml
+
+    \b
+    Exit code 3: --expect was given and the verdict is not confirmed.
     """
     from hangdoc.cli.live import announce
     from hangdoc.cli.output import emit, emit_json
     from hangdoc.observe.attach import Setting, attach
     from hangdoc.observe.look import NO_REASONING, Window, look
+    from hangdoc.regress.confirmed import expectation_of, refuse_existing
 
-    setting = Setting(interval, output, kept_rounds=2, patience_s=patience_of(patience))
+    if expect is not None:
+        refuse_existing(expect)
+    setting = Setting(interval, output, kept_rounds=2, patience_s=patience_of(patience), redact=not no_redact)
     with attach(pid, port, setting) as attached:
         announce(attached, f"for {duration:g} s")
         look(attached, Window(duration, duration), NO_REASONING)
@@ -42,5 +55,6 @@ def record(
     if as_json:
         emit_json({"trace": str(output), "rounds": rounds})
     else:
-        emit(f"{output}: {rounds} rounds recorded; diagnose it with hangdoc replay {output}\n")
-    return 0
+        how = "recorded as they were, not redacted" if no_redact else "recorded"
+        emit(f"{output}: {rounds} rounds {how}; diagnose it with hangdoc replay {output}\n")
+    return 0 if expect is None else expectation_of(output, expect)

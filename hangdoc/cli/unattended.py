@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from hangdoc.cli.failure import complain, say
 from hangdoc.cli.live import announce, follow
-from hangdoc.cli.outlets import Wishes, outlets_of, setting_of
+from hangdoc.cli.outlets import Wishes, outlets_of, recording_of, setting_of
 from hangdoc.cli.output import to_terminal
+from hangdoc.cli.recorded import code_with
 from hangdoc.errors import ExitCode
 from hangdoc.observe.attach import Attached, attach
 from hangdoc.observe.follow import Following, Goal, View
@@ -18,10 +19,12 @@ from hangdoc.unattended.vigil import Outlets, Vigil
 
 def follow_launch(pid: int | None, port: int | None, wishes: Wishes, goal: Goal) -> int:
     """Follow a running launch; return the exit code."""
-    with outlets_of(wishes) as outlets, attach(pid, port, setting_of(wishes, outlets)) as attached:
+    recording = recording_of(wishes)
+    with outlets_of(wishes) as outlets, attach(pid, port, setting_of(wishes, outlets, recording)) as attached:
         announce(attached, "until Ctrl-C" if goal.until is None else f"until {goal.until}")
         vigil = Vigil(attached, outlets)
-        return follow(attached, goal, vigil, as_json=wishes.as_json, no_color=wishes.no_color)
+        code = follow(attached, goal, vigil, as_json=wishes.as_json, no_color=wishes.no_color)
+    return code_with(code, recording)
 
 
 def start_launch(argv: tuple[str, ...], wishes: Wishes, patience_s: float) -> int:
@@ -32,7 +35,7 @@ def start_launch(argv: tuple[str, ...], wishes: Wishes, patience_s: float) -> in
 
 def _beside(pid: int, halt: Halt, wishes: Wishes, outlets: Outlets, patience_s: float) -> None:
     try:
-        with attach(pid, None, setting_of(wishes, outlets)) as attached:
+        with attach(pid, None, setting_of(wishes, outlets, recording_of(wishes))) as attached:
             halt.then(attached.observer.stop)
             _follow_aside(attached, Goal(patience_s=patience_s), Vigil(attached, outlets))
     except BaseException as error:  # noqa: BLE001 - whatever befalls hangdoc, the launch must not notice

@@ -9,7 +9,7 @@ import typer
 
 from hangdoc.cli import watch_options as options
 from hangdoc.cli.command import command_of
-from hangdoc.cli.options import GoodStarts, Json, NoColor, Patience, Pid, Port, baseline_of, patience_of
+from hangdoc.cli.options import GoodStarts, Json, NoColor, NoRedact, Patience, Pid, Port, baseline_of, patience_of
 
 
 def watch(
@@ -34,6 +34,7 @@ def watch(
         bool, typer.Option("--http-generate", help="Also GET /health_generate: sends a token through the scheduler.")
     ] = False,
     baseline: GoodStarts = None,
+    no_redact: NoRedact = False,
     as_json: Json = False,
     no_color: NoColor = False,
 ) -> int:
@@ -56,12 +57,14 @@ def watch(
     """
     if once and (until is not None or timeout is not None):
         raise typer.BadParameter("--once is one observation: --until and --timeout are for following")
+    if no_redact and record is None:
+        raise typer.BadParameter("--no-redact is about --record: nothing else is kept")
     named = not (pid is None and port is None and until is None and timeout is None)
     unattended = not (on_hang is None and state is None and metrics_port is None)
     command = command_of(context)
     options.check(command, is_exec=exec_, once=once, unattended=unattended, named=named or as_json)
-    from hangdoc.cli.live import watch_once
     from hangdoc.cli.outlets import Wishes
+    from hangdoc.cli.recorded import watch_once
     from hangdoc.cli.unattended import follow_launch, start_launch
     from hangdoc.observe.attach import Setting
     from hangdoc.observe.follow import Goal
@@ -73,6 +76,7 @@ def watch(
         patience_s=patience_of(patience),
         http_generate=http_generate,
         baseline=baseline_of(baseline),
+        redact=not no_redact,
     )
     if once:
         return watch_once(pid, port, setting, record, span, as_json=as_json, no_color=no_color)

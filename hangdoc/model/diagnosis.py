@@ -24,13 +24,14 @@ HANG_VERDICTS: frozenset[Verdict] = frozenset({"busy-wait", "blocked", "hung", "
 
 
 class Target(Struct, frozen=True, kw_only=True):
-    """What was looked at."""
+    """What was looked at. redacted: names and paths are tokens in it, as in any trace that was not made otherwise."""
 
     kind: TargetKind
     pid: int | None
     host: str | None
     engine: EngineName
     engine_version: str | None
+    redacted: bool = False
 
 
 class Culprit(Struct, frozen=True, kw_only=True):

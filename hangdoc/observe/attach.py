@@ -35,7 +35,8 @@ class Setting:
     """How to observe. record: also write the trace to this file, or open what takes it; kept_rounds: held in memory.
 
     patience_s: seconds of patience that the user gave stages; they stand in the trace, so that a replay has them too;
-    http_generate: ask the server for a token as well; baseline: good starts that the launch's log is compared with.
+    http_generate: ask the server for a token as well; baseline: good starts that the launch's log is compared with;
+    redact: no name leaves for a recording as it is.
     """
 
     interval_s: float = INTERVAL_S
@@ -44,6 +45,7 @@ class Setting:
     patience_s: Mapping[Stage, float] = field(default_factory=dict)
     http_generate: bool = False
     baseline: Baseline | None = None
+    redact: bool = True
 
 
 @dataclass(frozen=True)
@@ -89,4 +91,5 @@ def _header(launch: Launch, setting: Setting) -> Header:
         interval_s=setting.interval_s,
         launch=launch,
         patience_s=dict(setting.patience_s),
+        redaction="tokens" if setting.redact else "none",
     )

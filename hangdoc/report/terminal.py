@@ -40,6 +40,10 @@ MOST_HIDDEN_LINES, MOST_HIDDEN_CHARACTERS = 5, 400
 MOST_PROCESSES = 24
 """Rows of the process table; the JSON has them all. Arbitrary: a screen."""
 
+UNREDACTED = (
+    "This trace is not redacted: it has command lines, paths and names as they were. Think before you share it."
+)
+
 VERDICT_STYLES = {
     "busy-wait": "bold red",
     "blocked": "bold red",
@@ -85,6 +89,8 @@ def _head(diagnosis: Diagnosis) -> Iterator[RenderableType]:
         line.append(f"  in phase {diagnosis.phase}")
     yield line
     yield harmless(diagnosis.headline, "bold")
+    if diagnosis.target.kind == "trace" and not diagnosis.target.redacted:
+        yield harmless(UNREDACTED, "bold yellow")
 
 
 def _culprit(culprit: Culprit, target: Target) -> RenderableType:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import zstandard
@@ -20,6 +20,9 @@ LIVE_LEVEL = 3
 
 SMALL_LEVEL = 19
 """For a trace that is written once and kept: the highest level with an 8 MiB window."""
+
+KINDS = frozenset(str(record.__struct_config__.tag) for record in get_args(Line))
+"""The types of records that there are."""
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
@@ -88,6 +91,15 @@ def from_mapping(record: dict[str, Any]) -> Line:
     except msgspec.ValidationError as error:
         raise DamagedError(str(error)) from error
     return line
+
+
+def is_of_unknown_kind(text: bytes) -> bool:
+    """Say whether a line is a whole record, of a kind that has no name here."""
+    try:
+        kind = to_mapping(text).get("type")
+    except DamagedError:
+        return False
+    return isinstance(kind, str) and kind not in KINDS
 
 
 def unpack(chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ from typing import BinaryIO, TypeAlias
 
 from hangdoc.errors import HangdocError
 from hangdoc.trace import codec, migrate
-from hangdoc.trace.records import SCHEMA, Assembly, DamagedError, Header, Line, Trace
+from hangdoc.trace.records import SCHEMA, Assembly, DamagedError, Header, Line, Trace, UnknownLine
 
 _CHUNK_BYTES = 64 << 10
 """Read at a time. Arbitrary."""
@@ -55,7 +55,7 @@ def chunks_of(file: BinaryIO, name: str) -> Iterator[bytes]:
         yield chunk
 
 
-def read_header(chunks: Iterable[bytes], name: str) -> tuple[Header, Iterator[Line]]:
+def read_header(chunks: Iterable[bytes], name: str) -> tuple[Header, Iterator[Line | UnknownLine]]:
     """Return the header and the lines that follow it, not yet read; name: for the error's sentence."""
     lines = codec.unpack(_checked_magic(chunks, name))
     try:
@@ -73,7 +73,16 @@ def read_header(chunks: Iterable[bytes], name: str) -> tuple[Header, Iterator[Li
         raise HangdocError(f"{name} is damaged in its header: {error}") from error
     if not isinstance(header, Header):
         raise HangdocError(f"{name} is damaged: it does not begin with a header")
-    return header, map(decode, lines)
+    return header, (_known(decode, line) for line in lines)
+
+
+def _known(decode: Decode, line: bytes) -> Line | UnknownLine:
+    try:
+        return decode(line)
+    except DamagedError:
+        if codec.is_of_unknown_kind(line):
+            return UnknownLine()
+        raise
 
 
 def _checked_magic(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
@@ -114,6 +123,9 @@ def _read_chunks(chunks: Iterable[bytes], name: str) -> Trace:
             assembly.take(line)
     except DamagedError as error:
         raise HangdocError(f"{name} is damaged after {len(assembly.snapshots)} snapshots: {error}") from error
+    except MemoryError as error:
+        assembly = Assembly()  # room for the message
+        raise HangdocError(f"{name} does not fit into the memory there is", "replay it on a larger machine") from error
     return assembly.trace(header)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -20,12 +20,15 @@ Raise it when a reader of the present version could not read the file (a new pay
 would misread it (a field with a new meaning), and add the step to migrate. A new field with a default needs neither.
 """
 
+Redaction: TypeAlias = Literal["tokens", "none"]
+
 
 class Header(Struct, frozen=True, kw_only=True, tag="header", tag_field="type"):
     """What does not change while recording; the first line of the file.
 
     host: the host's name (a token in a redacted trace); machine: platform.machine(); cpus: CPUs hangdoc may use;
-    started_wall_ns: Unix time of the first round; patience_s: what the user set instead of the table's, in seconds.
+    started_wall_ns: Unix time of the first round; patience_s: what the user set instead of the table's, in seconds;
+    redaction: "tokens" for what no allow-list knows, or "none", when the user asked for names as they are.
     """
 
     schema: int = SCHEMA
@@ -38,15 +41,20 @@ class Header(Struct, frozen=True, kw_only=True, tag="header", tag_field="type"):
     interval_s: float
     launch: Launch
     patience_s: dict[Stage, float] = {}
+    redaction: Redaction = "tokens"
 
 
 class Trace(Struct, frozen=True, kw_only=True):
-    """A whole recording. complete: the end record was there; a cut file is read up to the cut."""
+    """A whole recording. complete: the end record was there; a cut file is read up to the cut.
+
+    skipped: records of a kind that this hangdoc does not know, and that it passed over.
+    """
 
     header: Header
     stacks: tuple[Stack, ...]
     snapshots: tuple[Snapshot, ...]
     complete: bool = True
+    skipped: int = 0
 
 
 class StackLine(Struct, frozen=True, tag="stack", tag_field="type"):
@@ -66,6 +74,10 @@ class EndLine(Struct, frozen=True, tag="end", tag_field="type"):
     """The last line of a recording that was not cut; snapshots: how many there are."""
 
     snapshots: int
+
+
+class UnknownLine(Struct, frozen=True):
+    """A record of a kind that a later hangdoc added without a new schema: nothing that was there before rests on it."""
 
 
 Line: TypeAlias = Header | StackLine | SnapshotLine | EndLine
@@ -111,8 +123,9 @@ class Assembly:
         self.stacks: list[Stack] = []
         self.snapshots: list[Snapshot] = []
         self.complete = False
+        self.skipped = 0
 
-    def take(self, line: Line) -> None:
+    def take(self, line: Line | UnknownLine) -> None:
         """Enter one line; DamagedError when it cannot follow the ones before it."""
         if self.complete:
             raise DamagedError("a record follows the end record")
@@ -126,12 +139,20 @@ class Assembly:
             case EndLine(snapshots=count):
                 self._expect(count == len(self.snapshots), f"the end record speaks of {count} snapshots")
                 self.complete = True
+            case UnknownLine():
+                self.skipped += 1
             case Header():
                 raise DamagedError("it has a second header")
 
     def trace(self, header: Header) -> Trace:
         """Return what was taken as a trace."""
-        return Trace(header=header, stacks=tuple(self.stacks), snapshots=tuple(self.snapshots), complete=self.complete)
+        return Trace(
+            header=header,
+            stacks=tuple(self.stacks),
+            snapshots=tuple(self.snapshots),
+            complete=self.complete,
+            skipped=self.skipped,
+        )
 
     @staticmethod
     def _expect(condition: bool, otherwise: str) -> None:

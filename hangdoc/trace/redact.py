@@ -6,6 +6,7 @@ types of the records, so that a field which nobody listed is redacted and not le
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from types import NoneType
@@ -27,7 +28,7 @@ from hangdoc.model.reading import Known, Missing
 from hangdoc.model.snapshot import Plain, Sample, Snapshot
 from hangdoc.model.stack import Frame, ThreadStack
 from hangdoc.model.thread import ProcessStat, ThreadState, ThreadWait, Waits
-from hangdoc.trace import arguments, names, wording
+from hangdoc.trace import arguments, names, secrets, wording
 from hangdoc.trace.records import Assembly, Header, Line, Trace, lines_of
 from hangdoc.trace.tokens import Tokens
 
@@ -93,12 +94,27 @@ class Redactor:
     """Redacts the lines of one trace in their order; it holds the table of tokens."""
 
     def __init__(self) -> None:
-        self._tokens = Tokens()
+        self.tokens = Tokens()
+        self._machine: re.Pattern[str] | None = None
 
     def line(self, line: Line) -> Line:
         """Return the line without what must not leave; redacting it once more changes nothing."""
+        if isinstance(line, Header):
+            self._machine = secrets.name_of_machine(line.host)
+            line = msgspec.structs.replace(line, redaction="tokens")
         redacted: Line = self._struct(line, names.free_text)
         return redacted
+
+    def _clean(self, kept: Any) -> Any:
+        """Return what a rule kept, unless it has the shape of a secret: then a token, whatever the rule."""
+        if isinstance(kept, str):
+            given_away = secrets.holds(kept) or (self._machine is not None and self._machine.search(kept))
+            return self.tokens.of(kept, "text") if given_away else kept
+        if isinstance(kept, tuple):
+            return tuple([self._clean(item) for item in kept])
+        if isinstance(kept, dict):
+            return {self._clean(key): self._clean(item) for key, item in kept.items()}
+        return kept
 
     def _struct(self, record: Any, outer: TextRule) -> Any:
         changed = {}
@@ -106,7 +122,7 @@ class Redactor:
         for field in _text_fields(kind):
             value = getattr(record, field.name)
             if field.whole is not None:
-                kept = field.whole(self._tokens, value)
+                kept = self._clean(field.whole(self.tokens, value))
             else:
                 kept = self._value(value, field.text or outer)
             if kept is not value:  # most are as they were, and a record costs more to build than to look at
@@ -117,7 +133,7 @@ class Redactor:
         if value is None or isinstance(value, (int, float)):
             return value
         if isinstance(value, str):
-            return rule(self._tokens, value)
+            return self._clean(rule(self.tokens, value))
         if isinstance(value, Struct):
             return self._struct(value, rule)
         if isinstance(value, tuple):
@@ -129,7 +145,11 @@ class Redactor:
 
 def redact(trace: Trace) -> Trace:
     """Return the trace without what must not leave the machine; tokens are numbered as in its file."""
-    redactor = Redactor()
+    return redact_with(Redactor(), trace)
+
+
+def redact_with(redactor: Redactor, trace: Trace) -> Trace:
+    """Return the trace redacted, and the redactor with the table of its tokens."""
     lines = map(redactor.line, lines_of(trace))
     header = next(lines)
     assert isinstance(header, Header)

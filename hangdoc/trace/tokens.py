@@ -21,6 +21,11 @@ class Tokens:
         self._tokens: dict[str, str] = {}
         self._counts: dict[Kind, int] = {}
 
+    @property
+    def count(self) -> int:
+        """How many different texts became tokens."""
+        return len(self._tokens)
+
     def of(self, text: str, kind: Kind) -> str:
         """Return the token of a text ("<host-1>"); an empty text and one that is a token already stay."""
         if not text or is_token(text):

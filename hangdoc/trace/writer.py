@@ -22,9 +22,16 @@ from hangdoc.trace.redact import Redactor, redact
 PRIVATE_MODE = 0o600
 """Only the owner reads a trace: redacted, it still shows what runs on a machine."""
 
+_OF_THE_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.ESTALE})
+"""What a disk says that is full, over its quota or limit, read-only, broken, or gone from the network."""
+
+
+class DiskError(HangdocError):
+    """The disk does not take what is written: nothing is wrong with how hangdoc was called."""
+
 
 class Writer:
-    """A trace's file being recorded; each record is redacted before its bytes leave.
+    """A trace's file being recorded; each record is redacted before its bytes leave, unless its header says "none".
 
         with Writer.open(path, header) as writer:
             writer.add(snapshot, builder.stacks)
@@ -33,11 +40,11 @@ class Writer:
     HangdocError with the path; what was written before stays readable.
     """
 
-    def __init__(self, path: Path, descriptor: int, level: int) -> None:
+    def __init__(self, path: Path, descriptor: int, level: int, redactor: Redactor | None) -> None:
         self.path = path
         self._descriptor = descriptor
         self._packer = Packer(level)
-        self._redactor = Redactor()
+        self._redactor = redactor
         self._stacks = 0
         self._snapshots = 0
         self._broken = False
@@ -45,7 +52,8 @@ class Writer:
     @classmethod
     def open(cls, path: Path | str, header: Header, level: int = LIVE_LEVEL) -> Self:
         """Create the file and write the header; an existing file is replaced only if it is empty or a trace."""
-        writer = cls(Path(path), create(Path(path)), level)
+        redactor = None if header.redaction == "none" else Redactor()
+        writer = cls(Path(path), create(Path(path)), level, redactor)
         try:
             writer._write(header)
         except BaseException:
@@ -84,7 +92,8 @@ class Writer:
     def _write(self, line: Line) -> None:
         if self._broken:
             raise HangdocError(f"{self.path} cannot be written: an earlier write failed")
-        self._write_bytes(self._packer.pack(self._redactor.line(line)))
+        kept = line if self._redactor is None else self._redactor.line(line)
+        self._write_bytes(self._packer.pack(kept))
 
     def _write_bytes(self, data: bytes) -> None:
         try:
@@ -181,7 +190,8 @@ def _close(descriptor: int, path: Path) -> None:
 
 def _write_error(path: Path, error: OSError | ValueError) -> HangdocError:
     reason = error.strerror if isinstance(error, OSError) else error  # ValueError: a name with a null byte
-    return HangdocError(
+    kind = DiskError if isinstance(error, OSError) and error.errno in _OF_THE_DISK else HangdocError
+    return kind(
         f"{path} cannot be written: {reason}",
         "choose another file, or free some space; what was written before can be read",
     )

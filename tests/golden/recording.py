@@ -8,12 +8,12 @@ Only what passes is kept. A new one replaces the old one of its name; look at th
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
 
 from hangdoc.diagnosis import diagnose
+from hangdoc.regress.wanted import text_of, wanted
 from hangdoc.report.document import document
 from hangdoc.trace.reader import read
 
@@ -30,20 +30,4 @@ def keep(trace: Path, name: str) -> None:
     golden.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(trace, golden)
     said = document(diagnose(read(golden), "trace"))
-    Path(directory, f"{name}.expect.toml").write_text(expectation(said), encoding="utf-8")
-
-
-def expectation(said: dict[str, object]) -> str:
-    """Return what a replay of this document's trace has to say again, in TOML."""
-    lines = [f"{key} = {json.dumps(said[key])}" for key in ("verdict", "grade", "phase")]
-    culprits = said["culprits"]
-    assert isinstance(culprits, list)
-    told = ", ".join(_culprit(one) for one in culprits)
-    return "\n".join([*lines, f"culprits = [{told}]", ""])
-
-
-def _culprit(one: dict[str, object]) -> str:
-    rank = one["rank"]
-    assert isinstance(rank, dict)
-    numbers = ", ".join(f"{axis} = {number}" for axis, number in rank.items())
-    return f"{{ pid = {one['pid']}, role = {json.dumps(one['role'])}, rank = {{ {numbers} }} }}"
+    Path(directory, f"{name}.expect.toml").write_text(text_of(wanted(said)), encoding="utf-8")

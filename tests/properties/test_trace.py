@@ -162,6 +162,7 @@ def test_any_bytes_end_in_a_trace_or_in_one_clear_error(data: bytes) -> None:
 @given(traces())
 def test_the_writer_gives_the_redacted_trace(trace: Trace) -> None:
     """A recording, read back, is the redacted trace; equal input gives equal bytes; only used stacks are written."""
+    trace = msgspec.structs.replace(trace, header=msgspec.structs.replace(trace.header, redaction="tokens"))
     with TemporaryDirectory() as directory:
         paths = [Path(directory) / f"{number}.hangtrace" for number in (1, 2)]
         for path in paths:
