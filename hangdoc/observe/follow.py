@@ -28,6 +28,11 @@ CALM_ROUNDS_BETWEEN = CALM_EVERY
 """The same while the launch is well and the cheap readings say nothing else: from one deep reading to the next."""
 
 
+RECENT_ROUNDS = 12
+"""Rounds that are reasoned about alone when all that are kept do not agree: a launch that polled, and now burns CPU in
+vain, shows both in the longer window. Arbitrary: the shortest look and what its longest rule asks for (8 s), and more.
+"""
+
 UNCHANGED_S, LONG_UNCHANGED_S = 60.0, 180.0
 """How long a launch that is not well has to stay as it is before it is looked at seldom, too, and any launch before it
 is looked at more seldom still. Arbitrary: the cheap readings of each round call the close look back."""
@@ -47,10 +52,14 @@ class Goal:
 
 @dataclass(frozen=True)
 class View:
-    """The launch as it is now. end: what ended the following, None while it goes on ("settled": until was reached)."""
+    """The launch as it is now. end: what ended the following, None while it goes on ("settled": until was reached).
+
+    rounds: how many of the last rounds say so, when it is not all that are kept.
+    """
 
     diagnosis: Diagnosis
     end: End | None
+    rounds: int | None = None
 
 
 class Listener:
@@ -117,16 +126,24 @@ class Following:
     def _judge(self, trace: Trace, now_ns: int, number: int) -> View | None:
         """Diagnose, and settle when to do so again; None when there is nothing to tell."""
         self._next = number + ROUNDS_BETWEEN
+        rounds = None
         if not self._stands(trace, now_ns):
-            self._unsettled(trace)
-            return None
-        view = View(self._diagnosis(trace), None)
+            recent = None if self._pace.calm else self._attached.tape.trace(RECENT_ROUNDS)
+            if recent is None or not self._hangs_of_late(recent):
+                self._unsettled(trace)
+                return None
+            trace, rounds = recent, RECENT_ROUNDS
+        view = View(self._diagnosis(trace), None, rounds)
         if self._pace.calm and self._is_news(view.diagnosis) and _is_hang(view.diagnosis):
             self._pace.suspect()  # no hang is announced from a sparse look: a close one comes first
             return None
         self._stood_ns = now_ns
         self._set_pace(view.diagnosis, trace, number)
-        return self._last("settled") if is_reached(self._goal.until, view.diagnosis) else view
+        return self._last("settled", rounds) if is_reached(self._goal.until, view.diagnosis) else view
+
+    def _hangs_of_late(self, recent: Trace) -> bool:
+        """Say whether the last rounds alone tell of a hang, as they would to somebody who came just now."""
+        return self._reasoning.settled(recent) and _is_hang(self._diagnosis(recent))
 
     def _unsettled(self, trace: Trace) -> None:
         if len(trace.snapshots) <= EQUAL_SLICES:
@@ -162,10 +179,10 @@ class Following:
             return True
         return self._reasoning.settled(trace)
 
-    def _last(self, end: End) -> View:
+    def _last(self, end: End, rounds: int | None = None) -> View:
         tape = self._attached.tape
         tape.finish(None if end == "gone" else self._attached.observer.finish())
-        return View(self._diagnosis(tape.trace()), end)
+        return View(self._diagnosis(tape.trace(rounds)), end, rounds)
 
     def _diagnosis(self, trace: Trace) -> Diagnosis:
         require_reading(trace, self._attached.launch.root.pid)
