@@ -46,9 +46,9 @@ class Tape:
             self.ring.add(last)
             self._held = last
 
-    def trace(self) -> Trace:
-        """Return the trace that is reasoned about."""
-        return self.ring.trace()
+    def trace(self, rounds: int | None = None) -> Trace:
+        """Return the trace that is reasoned about; rounds: see Ring.trace."""
+        return self.ring.trace(rounds)
 
     def _write_held(self) -> None:
         if self._writer is not None and self._held is not None:

@@ -74,20 +74,21 @@ class Vigil(Listener):
             if code is not ExitCode.OK:
                 self._keep("end", diagnosis)
         elif code is ExitCode.HANG:
-            self._hang(diagnosis)
+            self._hang(view)
         elif code is ExitCode.OK:
             self._hangs = False
             self._warned.clear()
         else:
             self._mind_limits(diagnosis)
 
-    def _hang(self, diagnosis: Diagnosis) -> None:
+    def _hang(self, view: View) -> None:
         if self._hangs:
             return
+        diagnosis = view.diagnosis
         self._hangs = True
         if self._outlets.metrics is not None:
             self._outlets.metrics.hang()
-        evidence = self._keep("hang", diagnosis)
+        evidence = self._keep("hang", diagnosis, view.rounds)
         for limit in diagnosis.limits[:1]:
             self._outlets.complain(time_left(limit))
         if self._outlets.on_hang is not None:
@@ -102,22 +103,22 @@ class Vigil(Listener):
                 self._outlets.complain(time_left(limit))
                 self._keep("limit", diagnosis)
 
-    def _keep(self, occasion: Occasion, diagnosis: Diagnosis) -> Evidence | None:
+    def _keep(self, occasion: Occasion, diagnosis: Diagnosis, rounds: int | None = None) -> Evidence | None:
         folder = self._outlets.folder
         if folder is None:
             return None
-        evidence = folder.keep(occasion, self._everything(occasion), _document_of)
+        evidence = folder.keep(occasion, self._everything(occasion, rounds), _document_of)
         if evidence is not None:
             self._outlets.complain(f"{diagnosis.verdict} in phase {diagnosis.phase}: evidence in {evidence.trace}")
         return evidence
 
-    def _everything(self, occasion: Occasion) -> Trace:
-        """Return the rounds in memory, with the readings that are still under way."""
+    def _everything(self, occasion: Occasion, rounds: int | None) -> Trace:
+        """Return the rounds that were reasoned about, with the readings that are still under way."""
         if occasion != "end":
             late = self._attached.observer.finish()
             if late is not None:
                 self._attached.tape.again(late)
-        return self._attached.tape.trace()
+        return self._attached.tape.trace(rounds)
 
     def _tell(self, diagnosis: Diagnosis, *, ended: bool) -> None:
         if self._outlets.metrics is not None:
