@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from hangdoc.logs.blocks import SmiTable
 from hangdoc.logs.elastic import ElasticReport
 from hangdoc.logs.lines import read_line
+from hangdoc.logs.numbers import NUMBERED
 from hangdoc.logs.prefixes import unwrap
 from hangdoc.logs.pyspy import TextDumps
 from hangdoc.logs.tracebacks import TIMEOUTS, Tracebacks
@@ -24,7 +25,6 @@ MOST_KINDS = 20_000
 """Different (event, rank) pairs. Arbitrary: 30 kinds of lines on 512 ranks are 15,360."""
 
 _FAILURES = frozenset({"crash", "error"})
-_NUMBERED = _FAILURES | {"watchdog"}
 
 ENDLESS = frozenset({"batch", "progress"})
 """Kinds that come without end: only the end of a log has them."""
@@ -110,7 +110,7 @@ class Journal:
 
     def _sorted_in(self, event: LogEvent, text: str) -> None:
         """Keep an event; the lines of a failure that takes several are put together first."""
-        if event.kind in _NUMBERED:
+        if event.kind in NUMBERED:
             event = replace(event, line=self._number_of(event.offset))
         if event.name == "interrupted":
             self.tracebacks.interrupted()

@@ -17,6 +17,7 @@ from hangdoc.logs.assemble import Material, trace_of
 from hangdoc.logs.attempts import of_last_attempt
 from hangdoc.logs.journal import Journal
 from hangdoc.logs.moment import Moment, ending
+from hangdoc.logs.numbers import LineNumbers, numbered
 from hangdoc.logs.pyspy import DumpedProcess, parse_dump
 from hangdoc.logs.recognise import engine_of, kind_of
 from hangdoc.logs.rotation import rank_in_name, together
@@ -146,14 +147,16 @@ def _log(group: list[Source], engine: Engine, wishes: Wishes, *, several: bool) 
     data: Iterator[bytes] = chain.from_iterable(pieces(one) for one in group)
     if group[0].path == STDIN:
         engine, data = _recognised(data, wishes)
-    stream = Stream(engine, wishes.launch, fast=wishes.fast)
+    once = LineNumbers() if group[0].path == STDIN else None
+    stream = Stream(engine, wishes.launch, fast=wishes.fast, numbers=once)
     for piece in data:
         stream.feed(piece)
     text = stream.finish()
     if wishes.launch is not None and stream.journal.launches < wishes.launch:
         raise HangdocError(f"{group[0].name} has {stream.journal.launches} launches, not {wishes.launch}")
     rank = rank_in_name(group[0], engine.rank_axis) if several else {}
-    events = tuple(event if event.rank or not rank else replace(event, rank=rank) for event in text.events)
+    told = numbered(text.events, pieces(group[0])) if once is None and len(group) == 1 else text.events
+    events = tuple(event if event.rank or not rank else replace(event, rank=rank) for event in told)
     return group, LogText(events, text.lines, text.size_bytes, text.last_stamp), stream.journal
 
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from hangdoc.logs.journal import ENDLESS, Journal
 from hangdoc.logs.lines import events, text_of
+from hangdoc.logs.numbers import LineNumbers
 from hangdoc.logs.scan import Lines, lines_for
 from hangdoc.logs.stamps import stamp_of
 from hangdoc.model.engine import Engine
@@ -41,13 +42,14 @@ class LogText:
 
 
 class Stream:
-    """One log being read. fast: use the multi-pattern engine where it is installed."""
+    """One log being read. fast: use the multi-pattern engine where it is installed; numbers: counts lines, if given."""
 
-    def __init__(self, engine: Engine, launch: int | None = None, *, fast: bool = True) -> None:
-        self.journal = Journal(engine, launch, self._number_of)
+    def __init__(
+        self, engine: Engine, launch: int | None = None, *, fast: bool = True, numbers: LineNumbers | None = None
+    ) -> None:
+        self._numbers = numbers
+        self.journal = Journal(engine, launch, (lambda _offset: 0) if numbers is None else numbers.number_of)
         self.size_bytes = 0
-        self._piece, self._piece_at = b"", 0
-        self._counted_to, self._line_feeds = 0, 0
         self._engine = engine
         self._lines_of: Lines = lines_for(engine, fast=fast)
         self._rest = b""
@@ -58,8 +60,8 @@ class Stream:
 
     def feed(self, piece: bytes) -> None:
         """Take the next bytes; nothing of a piece is copied but its last, unfinished line."""
-        self._number_of(self.size_bytes)
-        self._piece, self._piece_at = piece, self.size_bytes
+        if self._numbers is not None:
+            self._numbers.feed(piece)
         if b"\r" in piece:
             piece = piece.replace(b"\r", b"\n")
         before, self.size_bytes = self.size_bytes, self.size_bytes + len(piece)
@@ -75,14 +77,6 @@ class Stream:
         self._rest = piece[whole:]
         if first < whole:
             self._take(piece, first, whole, before + whole)
-
-    def _number_of(self, offset: int) -> int:
-        """Return the number of the line at an offset, as an editor counts: carriage returns end none."""
-        until = min(offset - self._piece_at, len(self._piece))
-        if until > self._counted_to - self._piece_at:
-            self._line_feeds += self._piece.count(b"\n", max(0, self._counted_to - self._piece_at), until)
-            self._counted_to = offset
-        return self._line_feeds + 1
 
     def _unfinished(self, piece: bytes) -> None:
         self._rest += piece
