@@ -137,10 +137,10 @@ def undetermined_log(seen: Features) -> str:
     log, start = seen.log.value, seen.start.value if isinstance(seen.start, Known) else None
     until = "" if log.until_known else ", and not until when it stayed like this"
     if start is not None and start.behind:
-        more = f" and {len(start.behind) - 1} more" if len(start.behind) > 1 else ""
+        more = f" and {len(start.behind) - 1} more have" if len(start.behind) > 1 else " has"
         return (
-            f"{_rank_words(start.behind[0])}{more} has not come as far as the others and stands in {seen.phase}: a log "
-            f"alone does not tell whether that is slow or hung{until}."
+            f"{_rank_words(start.behind[0])}{more} not come as far as the others, in {seen.phase}: a log alone does not "
+            f"tell whether that is slow or hung{until}."
         )
     if start is None or start.last is None:
         return f"{_last_words(seen, log)}: a log alone does not tell whether the launch moves{until}."
