@@ -139,8 +139,8 @@ def undetermined_log(seen: Features) -> str:
     if start is not None and start.behind:
         more = f" and {len(start.behind) - 1} more have" if len(start.behind) > 1 else " has"
         return (
-            f"{_rank_words(start.behind[0])}{more} not come as far as the others, in {seen.phase}: a log alone does not "
-            f"tell whether that is slow or hung{until}."
+            f"{_rank_words(start.behind[0])}{more} not come as far as the others, in {seen.phase}: a log alone does "
+            f"not tell whether that is slow or hung{until}."
         )
     if start is None or start.last is None:
         return f"{_last_words(seen, log)}: a log alone does not tell whether the launch moves{until}."
