@@ -215,6 +215,13 @@ COMPLAINTS = {
 """What to look at first when a log only has a complaint: a playbook, and its first step."""
 
 
+def _of_complaint(seen: Features, leader: Hypothesis | None) -> tuple[NextStep, ...]:
+    """Return the first look at what a log complains of that says nothing else."""
+    complaints = seen.log.value.complaints if isinstance(seen.log, Known) and leader is None else ()
+    named = COMPLAINTS.get(complaints[-1].name) if complaints else None
+    return () if named is None else (NextStep(playbook=named[0], action=named[1]),)
+
+
 def deciding_steps(seen: Features, leader: Hypothesis | None) -> tuple[NextStep, ...]:
     """Return the three readings that would decide, with the commands that take them, cheapest first."""
     playbook = "hung-in-silence" if leader is None else leader.playbook
@@ -234,10 +241,8 @@ def deciding_steps(seen: Features, leader: Hypothesis | None) -> tuple[NextStep,
             ),
         )
     first = "" if leader is None else f"{leader.action} "
-    log = seen.log.value if isinstance(seen.log, Known) else None
-    named = COMPLAINTS.get(log.complaints[-1].name) if leader is None and log is not None and log.complaints else None
     return (
-        *(() if named is None else (NextStep(playbook=named[0], action=named[1]),)),
+        *_of_complaint(seen, leader),
         NextStep(
             playbook=playbook,
             action=f"{first}On the machine, while it stands still, all three readings: hangdoc watch {target} --once",
