@@ -145,10 +145,10 @@ def undetermined_log(seen: Features) -> str:
     if behind is not None:
         return f"{behind}: at one moment that does not tell whether it still moves{until}."
     if start is not None and start.behind:
-        more = f" and {len(start.behind) - 1} more" if len(start.behind) > 1 else ""
+        more = f" and {len(start.behind) - 1} more have" if len(start.behind) > 1 else " has"
         return (
-            f"{_rank_words(start.behind[0])}{more} has not come as far as the others and stands in {seen.phase}: a log "
-            f"alone does not tell whether that is slow or hung{until}."
+            f"{_rank_words(start.behind[0])}{more} not come as far as the others, in {seen.phase}: a log alone does "
+            f"not tell whether that is slow or hung{until}."
         )
     if start is None or start.last is None:
         return f"{_last_words(seen, log)}: a log alone does not tell whether the launch moves{until}."
@@ -240,6 +240,13 @@ COMPLAINTS = {
 """What to look at first when a log only has a complaint: a playbook, and its first step."""
 
 
+def _of_complaint(seen: Features, leader: Hypothesis | None) -> tuple[NextStep, ...]:
+    """Return the first look at what a log complains of that says nothing else."""
+    complaints = seen.log.value.complaints if isinstance(seen.log, Known) and leader is None else ()
+    named = COMPLAINTS.get(complaints[-1].name) if complaints else None
+    return () if named is None else (NextStep(playbook=named[0], action=named[1]),)
+
+
 def deciding_steps(seen: Features, leader: Hypothesis | None) -> tuple[NextStep, ...]:
     """Return the three readings that would decide, with the commands that take them, cheapest first."""
     playbook = "hung-in-silence" if leader is None else leader.playbook
@@ -259,10 +266,8 @@ def deciding_steps(seen: Features, leader: Hypothesis | None) -> tuple[NextStep,
             ),
         )
     first = "" if leader is None else f"{leader.action} "
-    log = seen.log.value if isinstance(seen.log, Known) else None
-    named = COMPLAINTS.get(log.complaints[-1].name) if leader is None and log is not None and log.complaints else None
     return (
-        *(() if named is None else (NextStep(playbook=named[0], action=named[1]),)),
+        *_of_complaint(seen, leader),
         NextStep(
             playbook=playbook,
             action=f"{first}On the machine, while it stands still, all three readings: hangdoc watch {target} --once",

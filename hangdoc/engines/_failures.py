@@ -33,8 +33,7 @@ TRACEBACK = (
     ),
     error(
         "caught",
-        r"Exception in ASGI application|^Exception ignored in|^Exception ignored while|^Ignore import error|"
-        r"^Failed to import|^Task exception was never retrieved",
+        r"Exception in ASGI application|^Exception ignored (?:in|while)|^Task exception was never retrieved",
         "an exception that ended nothing",
     ),
     error("thread-exception", r"^Exception in thread ", "a thread ended by an exception"),
@@ -52,16 +51,6 @@ ELASTIC = (
 _HARD = r"(?P<code>-(?:4|6|7|8|9|11)|13[24-9])\b"
 """Exit codes of a process that a signal ended which nobody sends to end a server in order."""
 
-_EXIT_WORDS = (
-    "exit code",
-    "exit status",
-    "exitcode",
-    "Exit Code",
-    "Exit code",
-    "exited with code",
-    "terminated with",
-)
-
 VICTIMS = (
     failure(
         "barrier-errors",
@@ -78,14 +67,9 @@ VICTIMS = (
     ),
     failure(
         "remote-error",
-        r"ncclRemoteError|remote process exited or there was a network error|remote process exiting prematurely",
+        r"ncclRemoteError|remote process exit(?:ed or there was a network error|ing prematurely)",
         "NCCL: a remote process is gone",
         victim=True,
-    ),
-    error(
-        "download-failed",
-        r"HTTPSConnectionPool\(|requests\.exceptions\.|urllib3\.exceptions\.|httpx\.Connect",
-        "a download failed",
     ),
     failure(
         "peer-closed", r"(?i:gloo|c10d|nccl|store).*Connection (?:closed|reset) by peer", "a peer is gone", victim=True
@@ -107,54 +91,52 @@ VICTIMS = (
 """The printer of each of these waited for somebody who failed."""
 
 STARTS = (
-    failure(
-        "port-taken",
-        r"EADDRINUSE|[Aa]ddress already in use|\[Errno 98\]|error while attempting to bind on address",
-        "address in use",
-    ),
+    failure("port-taken", r"EADDRINUSE|[Aa]ddress already in use|\[Errno 98\]", "address in use"),
     failure("port-taken", r"port at \d+ is not available in \d+ seconds", "address in use"),
     failure(
         "wrong-arguments",
-        r": error: unrecognized arguments|: error: argument |: error: the following arguments are required|"
-        r": error: ambiguous option|: error: one of the arguments",
+        r": error: (?:unrecognized arguments|argument |the following arguments|ambiguous option|one of the arg)",
         "its command line has wrong arguments",
     ),
+    failure("startup-failed", r"Application startup failed\. Exiting", "the HTTP server did not start"),
+    # The last line of a traceback has the word Error; a warning of the same is no failure.
     error(
         "cuda-driver",
-        r"NVIDIA driver on your system is too old|CUDA driver version is insufficient|Found no NVIDIA driver|"
-        r"No CUDA GPUs are available|no CUDA-capable device|forward compatibility was attempted|"
-        r"no kernel image is available|unsupported toolchain|No accelerator \(",
+        r"Error: .*(?:NVIDIA driver on your system is too old|CUDA driver version is insufficient|"
+        r"Found no NVIDIA driver|No CUDA GPUs are available|no CUDA-capable device|forward compatibility was attempted|"
+        r"no kernel image is available|unsupported toolchain|No accelerator \()",
         "the driver or the GPU does not fit this CUDA",
     ),
     error(
         "model-denied",
-        r"gated repo|GatedRepoError|401 Client Error|403 Client Error",
+        r"Error: .*(?:gated repo|40[13] Client Error)|GatedRepoError",
         "the model is not given away: 401 or 403",
     ),
     error(
         "no-such-model",
-        r"is not a valid model identifier|Repository Not Found for url|RepositoryNotFoundError|"
-        r"LocalEntryNotFoundError|HFValidationError|does not appear to have a file named|"
-        r"Cannot find any model weights|OfflineModeIsEnabled|Can't load the configuration of",
+        r"RepositoryNotFoundError|LocalEntryNotFoundError|HFValidationError|"
+        r"Error: .*(?:is not a valid model identifier|does not appear to have a file named|"
+        r"Cannot find any model weights|Can't load the configuration of|404 Client Error)",
         "the model was not found",
     ),
     error(
         "unknown-model",
-        r"^(?:ValueError: )?Model architectures .{1,200} not supported|does not recognize this architecture",
+        r"Error: .*(?:Model architectures .{1,200} not supported|does not recognize this architecture)",
         "the model is of a kind that is not supported",
     ),
-    error(
-        "weights-damaged",
-        r"SafetensorError|PytorchStreamReader failed|MetadataIncompleteBuffer",
-        "the weights cannot be read",
-    ),
+    error("weights-damaged", r"SafetensorError|Error: PytorchStreamReader failed", "the weights cannot be read"),
     error(
         "memory-too-small",
-        r"Not enough memory\. Please try|No available memory for the cache blocks|"
-        r"is less than desired GPU memory utilization",
+        r"Error: .*(?:Not enough memory\. Please try|No available memory for the cache blocks|"
+        r"is less than desired GPU memory utilization)",
         "not enough GPU memory for its settings",
     ),
-    failure("startup-failed", r"Application startup failed\. Exiting", "the HTTP server did not start"),
+    error(
+        "download-failed",
+        r"Error: .*(?:HTTPSConnectionPool\(|huggingface\.co)|"
+        r"(?:requests|urllib3)\.exceptions\.\w+Error|httpx\.Connect\w*Error",
+        "a download failed",
+    ),
 )
 """Why a start ended before it began: wrong arguments, no model, no port, no memory, no driver."""
 
@@ -168,14 +150,14 @@ FAILURES = (
     failure("cuda-error", r"CUDA error: (?!out of memory)", "CUDA error"),
     failure("fatal-python", r"Fatal Python error: (?P<what>\w+)", "Fatal Python error: {what}"),
     failure("gloo-mesh", r"Gloo connectFullMesh failed", "Gloo connectFullMesh failed", "rendezvous"),
-    failure("terminate", r"terminate called after throwing|terminate called without an active", "terminate called"),
+    failure("terminate", r"terminate called (?:after throwing|without an active)", "terminate called"),
     failure(
         "shared-memory",
         r"shared memory segment /dev/shm/|Error while creating shared memory segment|"
         r"posix_fallocate failed: No space left|/dev/shm/\S+.*No space left|No space left.*/dev/shm/|Bus error",
         "no space in shared memory",
     ),
-    error("disk-full", r"No space left on device|\[Errno 28\]|Disk quota exceeded", "no space on the disk"),
+    error("disk-full", r"No space left on device|Disk quota exceeded", "no space on the disk"),
     *STARTS,
     *VICTIMS,
     failure("nccl-error", r"\bnccl(?:System|UnhandledCuda|Internal|InvalidUsage)Error\b|NCCL error in: ", "NCCL error"),
@@ -197,8 +179,8 @@ FAILURES = (
     ),
     failure(
         "ended-by-signal",
-        r"died with <Signals\.SIG(?!TERM|INT)|terminated by signal SIG(?!TERM|INT)|zsh: killed|zsh: segmentation fault|"
-        r"code=killed, status=(?!\d+/(?:TERM|INT))|code=dumped, status=|Caught signal \d+ \((?!Terminated)|"
+        r"died with <Signals\.SIG(?!TERM|INT)|terminated by signal SIG(?!TERM|INT)|zsh: (?:killed|segmentation fault)|"
+        r", code=(?:killed, status=(?!\d+/(?:TERM|INT))|dumped, status=)|Caught signal \d+ \((?!Terminated)|"
         r"Segfault encountered",
         "ended by a signal",
     ),
@@ -207,14 +189,15 @@ FAILURES = (
         r"srun: error: .*(?:Killed|Exited with exit code)|slurmstepd: error: .*(?:oom.kill|CANCELLED)",
         "the process was ended",
     ),
-    *(failure("exit-code", rf"{words}[:=]? *{_HARD}", "exit code {code}") for words in _EXIT_WORDS),
+    failure("exit-code", rf"[Ee]xit(?:ed with)? ?(?:[Cc]ode|status)[:=]? *\(?{_HARD}", "exit code {code}"),
+    failure("exit-code", rf"terminated with {_HARD}", "exit code {code}"),
     failure(
         "exit-code",
         r"exited with code (?P<code>(?!130|143)[1-9]\d*)$",
         "exit code {code}",
     ),
     failure("exit-code", r"^Exit Code: +(?P<code>(?!130|143)[1-9]\d*)$", "exit code {code}"),
-    failure("exit-code", r"code=exited, status=(?P<code>(?!130|143)[1-9]\d*)/", "exit code {code}"),
+    failure("exit-code", r", code=exited, status=(?P<code>(?!130|143)[1-9]\d*)/", "exit code {code}"),
     failure("exit-code", r"terminated with exit code (?P<code>(?!130|143)[1-9]\d*)$", "exit code {code}"),
     failure("mpi-exit", r"mpirun noticed that process rank (?P<rank>\d+) .*exited", "rank {rank} exited"),
     failure("ray-death", r"A worker died or was killed while executing a task|\bActorDiedError\b", "a worker died"),
@@ -225,8 +208,7 @@ FAILURES = (
     ),
     failure(
         "signal",
-        r"^Segmentation fault(?: \(core dumped\))?$|^Aborted(?: \(core dumped\))$|^Illegal instruction\b|"
-        r"^Floating point exception\b",
+        r"^Segmentation fault(?: \(core dumped\))?$|^Aborted(?: \(core dumped\))$|^Illegal instruction\b",
         "killed by a signal",
     ),
     failure("killed", r"^Killed$", "killed"),

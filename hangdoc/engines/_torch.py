@@ -66,7 +66,7 @@ COMPLAINTS = (
     complaint("gloo-timeout", r"Timed out waiting \d+ms for (?:recv|send) operation", "Gloo waited in vain for a peer"),
     complaint(
         "store-timeout",
-        r"DistStoreError: (?:Timed out after|wait timeout after)|Timed out after \d+ seconds waiting for clients",
+        r"Error: (?:Timed out after \d+ seconds waiting for clients|wait timeout after \d)",
         "torch waited in vain for a peer",
         "rendezvous",
     ),

@@ -85,7 +85,7 @@ LOG_LINES = (
         "Starting to load model",
         "weight-load",
     ),
-    _line("weights-read", r"^Loading (?:model )?weights took", "Loading weights took", "weight-load"),
+    _line("weights-read", r"^Loading weights took", "Loading weights took", "weight-load"),
     _line("load-weight-end", r"^Model loading took|^Loading model weights took", "Model loading took", "memory-pool"),
     _line(
         "compile-begin",
@@ -169,7 +169,8 @@ ENGINE = Engine(
     options=OPTIONS,
     frames=FRAMES,
     log_prefix=re.compile(
-        r"(?:(?:INFO|WARNING|ERROR|DEBUG|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[[^\]]+\] )(?:\[[\w/]+\.py:\d+\] )?"
+        r"(?:(?:INFO|WARNING|ERROR|DEBUG|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d (?:\[[^\]]+|[\w/]+\.py:\d+)\] )"
+        r"(?:\[[\w/]+\.py:\d+\] )?"
     ),
     log_lines=LOG_LINES,
     steps=STEPS,

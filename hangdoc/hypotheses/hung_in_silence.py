@@ -71,7 +71,7 @@ def _something_failed(case: Case) -> Outcome:
     """A failure or a watchdog is in the log, which explains the silence better."""
     if isinstance(case.features.log, Missing):
         return Unread.of(case.features.log, "whether something failed")
-    found = (*logs.failures(case.features), *logs.watchdogs(case.features))
+    found = (*logs.lasting(case.features), *logs.watchdogs(case.features))
     return Present(f"its log says: {found[0].text}") if found else Absent("the log names no failure")
 
 

@@ -47,7 +47,8 @@ def is_utf8(first: bytes) -> bool:
 def _encoding(first: bytes) -> tuple[int, str]:
     """Return the length of the mark that a log begins with, and how it is encoded."""
     for mark, name in _MARKS:
-        if first.startswith(mark):
+        # Without a single NUL, not even of a line's end, the mark is a broken byte or two.
+        if first.startswith(mark) and (name == "utf-8" or b"\0" in first[len(mark) : _LOOKED_AT_BYTES]):
             return len(mark), name
     even, odd = first[:_LOOKED_AT_BYTES:2], first[1:_LOOKED_AT_BYTES:2]
     for zeros, others, name in ((odd, even, "utf-16-le"), (even, odd, "utf-16-be")):

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from hangdoc.logs.blocks import TEXTS_OF_TABLE, SmiTable
 from hangdoc.logs.elastic import ElasticReport
 from hangdoc.logs.lines import read_line
+from hangdoc.logs.numbers import NUMBERED
 from hangdoc.logs.prefixes import unwrap
 from hangdoc.logs.pyspy import TextDumps
-from hangdoc.logs.tracebacks import TIMEOUTS, Tracebacks
+from hangdoc.logs.tracebacks import HEADS, TIMEOUTS, Tracebacks
 from hangdoc.model.engine import Engine
 from hangdoc.model.log import LogEvent
 
@@ -24,7 +25,6 @@ MOST_KINDS = 20_000
 """Different (event, rank) pairs. Arbitrary: 30 kinds of lines on 512 ranks are 15,360."""
 
 _FAILURES = frozenset({"crash", "error"})
-_NUMBERED = _FAILURES | {"watchdog"}
 
 ENDLESS = frozenset({"batch", "progress"})
 """Kinds that come without end: only the end of a log has them."""
@@ -85,7 +85,7 @@ class Journal:
         self._kept: dict[tuple[object, ...], Kept] = {}
         self.tracebacks, self.report = Tracebacks(), ElasticReport()
         self.dumps = TextDumps()
-        self._dump_end = 0
+        self._dump_end, self._margin = 0, 0
         self.table = SmiTable()
         self._began = False
 
@@ -110,17 +110,23 @@ class Journal:
 
     def _sorted_in(self, event: LogEvent, text: str) -> None:
         """Keep an event; the lines of a failure that takes several are put together first."""
-        if event.kind in _NUMBERED:
+        if event.kind in NUMBERED:
             event = replace(event, line=self._number_of(event.offset))
         if event.name == "interrupted":
             self.tracebacks.interrupted()
         if event.kind not in _FAILURES and event.name not in TIMEOUTS:
             self.add(event)
-        elif self.report.take(event) or (self.tracebacks.is_open and _is_source(text, self.engine.rank_axis)):
-            return
+        elif self.report.take(event) or (self.tracebacks.is_open and self._indent(text) > self._margin + 1):
+            return  # a traceback quotes the source, which names failures that did not happen
         else:
+            self._margin = self._indent(text) if event.name in HEADS else self._margin
             for one in self.tracebacks.take(event):
                 self.add(one)
+
+    def _indent(self, text: str) -> int:
+        """Return the blanks that a line begins with: the lines of a report that was pasted may all have some."""
+        bare = unwrap(text, self.engine.rank_axis).text
+        return len(bare) - len(bare.lstrip(" "))
 
     def close(self) -> None:
         """Take what was still open at the log's end."""
@@ -165,11 +171,6 @@ class Journal:
             self._dump_end = offset + len(text)
         elif not self.table.take(bare.text) and not self.version:
             self.version = _version_in(bare.text)
-
-
-def _is_source(text: str, rank_axis: str) -> bool:
-    """Tell whether a line is indented: a traceback quotes the source, which names failures that did not happen."""
-    return unwrap(text, rank_axis).text.startswith("  ")
 
 
 def _version_in(text: str) -> str:

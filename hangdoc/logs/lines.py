@@ -14,6 +14,9 @@ from hangdoc.model.engine import Engine, LogLine
 from hangdoc.model.log import LogEvent
 
 _CONTROL = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\n]*\x07")
+LONGEST_PIECE_BYTES = 1 << 20
+"""A line that is longer is cut here: no engine prints one, and the memory must stay flat. Arbitrary."""
+
 _LONGEST_LINE = 20_000
 """Characters of a line that are looked at: the longest lines an engine prints are its server_args, about 10,000."""
 

@@ -22,6 +22,8 @@ class Unwrapped:
 _WRAPPERS = tuple(
     re.compile(pattern)
     for pattern in (
+        # a mail's or a report's quotation
+        r"(?:> ){1,3}",
         # docker compose: a container's name, padded; the second one is what `time | line` recorders write
         r"[A-Za-z][\w.-]*\s+\|(?: |$)",
         r"\s*\d+\.\d+ \|(?: |$)",

@@ -18,6 +18,7 @@ from hangdoc.logs.attempts import of_last_attempt
 from hangdoc.logs.evidence import Said, evidence_kind, read_evidence, records
 from hangdoc.logs.journal import Journal
 from hangdoc.logs.moment import Moment, ending
+from hangdoc.logs.numbers import LineNumbers, numbered
 from hangdoc.logs.pyspy import DumpedProcess, parse_dump
 from hangdoc.logs.recognise import Kind, engine_of, kind_of
 from hangdoc.logs.rotation import rank_in_name, together
@@ -185,7 +186,8 @@ def _log(group: list[Source], engine: Engine, wishes: Wishes, lacks: list[Missin
     data: Iterator[bytes] = chain.from_iterable(pieces(one, lacks) for one in group)
     if group[0].path == STDIN:
         engine, data = _recognised(data, wishes)
-    stream = Stream(engine, wishes.launch, fast=wishes.fast)
+    once = LineNumbers() if group[0].path == STDIN else None
+    stream = Stream(engine, wishes.launch, fast=wishes.fast, numbers=once)
     for piece in data:
         stream.feed(piece)
     text = stream.finish()
@@ -194,7 +196,8 @@ def _log(group: list[Source], engine: Engine, wishes: Wishes, lacks: list[Missin
     rank = rank_in_name(group[0], engine.rank_axis) if several else {}
     for process in stream.journal.dumps.processes:
         process.rank = process.rank or rank
-    events = tuple(event if event.rank or not rank else replace(event, rank=rank) for event in text.events)
+    told = numbered(text.events, pieces(group[0])) if once is None and len(group) == 1 else text.events
+    events = tuple(event if event.rank or not rank else replace(event, rank=rank) for event in told)
     return group, LogText(events, text.lines, text.size_bytes, text.last_stamp), stream.journal
 
 

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from hangdoc.logs.anchors import may_be_known
 from hangdoc.logs.journal import ENDLESS, Journal
-from hangdoc.logs.lines import colourless, decoded, pieces, read_line, text_of
+from hangdoc.logs.lines import LONGEST_PIECE_BYTES, colourless, decoded, pieces, read_line, text_of
+from hangdoc.logs.numbers import LineNumbers
 from hangdoc.logs.scan import Lines, lines_for
 from hangdoc.logs.stamps import stamp_of
 from hangdoc.model.engine import Engine
@@ -19,9 +20,6 @@ from hangdoc.model.log import LogEvent
 
 TAIL_BYTES = 256 << 10
 """The log's end, in which every kind of line is looked for. Arbitrary: some 1,500 lines."""
-
-LONGEST_PIECE_BYTES = 1 << 20
-"""A line that is longer is cut here: no engine prints one, and the memory must stay flat. Arbitrary."""
 
 MOST_PIECES = 1_000
 """Pieces of the tail before they are joined: standard input may give a line at a time. Arbitrary."""
@@ -44,13 +42,14 @@ class LogText:
 
 
 class Stream:
-    """One log being read. fast: use the multi-pattern engine where it is installed."""
+    """One log being read. fast: use the multi-pattern engine where it is installed; numbers: counts lines, if given."""
 
-    def __init__(self, engine: Engine, launch: int | None = None, *, fast: bool = True) -> None:
-        self.journal = Journal(engine, launch, self._number_of)
+    def __init__(
+        self, engine: Engine, launch: int | None = None, *, fast: bool = True, numbers: LineNumbers | None = None
+    ) -> None:
+        self._numbers = numbers
+        self.journal = Journal(engine, launch, (lambda _offset: 0) if numbers is None else numbers.number_of)
         self.size_bytes = 0
-        self._piece, self._piece_at = b"", 0
-        self._counted_to, self._line_feeds = 0, 0
         self._engine = engine
         self._lines_of: Lines = lines_for(engine, fast=fast)
         self._rest = b""
@@ -61,8 +60,8 @@ class Stream:
 
     def feed(self, piece: bytes) -> None:
         """Take the next bytes; nothing of a piece is copied but its last, unfinished line."""
-        self._number_of(self.size_bytes)
-        self._piece, self._piece_at = piece, self.size_bytes
+        if self._numbers is not None:
+            self._numbers.feed(piece)
         if b"\r" in piece:
             piece = piece.replace(b"\r", b"\n")
         self.size_bytes += len(piece)
@@ -78,14 +77,6 @@ class Stream:
         self._rest = piece[whole:]
         if first < whole:
             self._take(piece, first, whole)
-
-    def _number_of(self, offset: int) -> int:
-        """Return the number of the line at an offset, as an editor counts: carriage returns end none."""
-        until = min(offset - self._piece_at, len(self._piece))
-        if until > self._counted_to - self._piece_at:
-            self._line_feeds += self._piece.count(b"\n", max(0, self._counted_to - self._piece_at), until)
-            self._counted_to = offset
-        return self._line_feeds + 1
 
     def _unfinished(self, piece: bytes) -> None:
         self._rest += piece

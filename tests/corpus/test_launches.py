@@ -96,6 +96,24 @@ def test_a_hung_launch_with_a_baseline(log: Path, tmp_path: Path) -> None:
     assert "hangdoc watch --port" in found.next_steps[0].action
 
 
+def test_an_error_that_was_survived_explains_no_silence(tmp_path: Path) -> None:
+    """A traceback after which the start went on is no reason for the silence that came later."""
+    from hangdoc.logs.good import read_baseline  # noqa: PLC0415 - beside what it tests
+
+    whole = (Path(__file__).with_name("launches") / "absent-barrier.log").read_text().splitlines(keepends=True)
+    at = next(number for number, line in enumerate(whole) if "server_args=" in line)
+    log = tmp_path / "server.log"
+    log.write_text(
+        "".join([*whole[: at + 1], "Traceback (most recent call last):\nImportError: x\n", *whole[at + 1 :]])
+    )
+    good = read_baseline(Path(__file__).with_name("launches") / "healthy-tp2.log")
+    alone = diagnosed(log)
+    assert alone.log is not None
+    assert alone.log.failures == (f"line {at + 2}: a module cannot be imported",)
+    trace = read([log], Wishes(now=moment(later(alone.log.last_at, 1900))))
+    assert diagnose(trace, "log", good).verdict == "hung"
+
+
 @pytest.mark.parametrize("log", HUNG, ids=lambda log: log.stem)
 def test_silence_without_a_baseline(log: Path) -> None:
     """Silence alone is no hang, however long it is: nothing tells what is usual for this server."""

@@ -313,3 +313,14 @@ def test_out_of_memory_in_graph_capture(tmp_path: Path) -> None:
     found = of(STARTING + hit("TP0", "Exception: Capture cuda graph failed: CUDA out of memory. Tried to"), tmp_path)
     assert "out of GPU memory in graph capture" in found.headline
     assert "mem-fraction-static" in found.next_steps[0].action
+
+
+@pytest.mark.parametrize("margin", ["    ", "> ", "> > "])
+def test_a_pasted_report(margin: str, tmp_path: Path) -> None:
+    """Whoever pastes a log may indent or quote it: source is told by the traceback's own margin."""
+    text = STARTING + hit("TP1", '    raise Exception("CUDA out of memory. Tried to")\nKeyError: 3')
+    pasted = "".join(margin + line for line in text.splitlines(keepends=True))
+    found = of("It hangs!\n\n" + pasted, tmp_path)
+    assert (found.verdict, blamed(found)) == ("crashed", [{"tp": 1}])
+    assert "KeyError" in found.headline
+    assert found.phase == "weight-load"

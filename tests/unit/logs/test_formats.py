@@ -127,3 +127,42 @@ def test_a_rank_in_a_custom_prefix(tmp_path: Path) -> None:
     line = "2025-08-28 21:19:34 ERROR 125765 [ DP10 TP10 EP10 scheduler.py:2655] Scheduler hit an exception: x\n"
     found = of("sglang\n" + line, tmp_path)
     assert [one.rank for one in found.culprits] == [{"dp": 10, "tp": 10, "ep": 10}]
+
+
+VLLM_V0 = """INFO 10-01 16:05:50 api_server.py:526] vLLM API server version 0.6.2
+INFO 10-01 16:05:58 llm_engine.py:226] Initializing an LLM engine (v0.6.2) with config: model='m', dtype=x
+INFO 10-01 16:06:00 utils.py:992] Found nccl from library libnccl.so.2
+INFO 10-01 16:06:00 pynccl.py:63] vLLM is using nccl==2.20.5
+(VllmWorkerProcess pid=77) INFO 10-01 16:06:01 model_runner.py:1014] Starting to load model m...
+INFO 10-01 16:06:01 model_runner.py:1014] Starting to load model m...
+Loading safetensors checkpoint shards: 100% Completed | 4/4 [00:05<00:00,  1.40s/it]
+INFO 10-01 16:06:08 model_runner.py:1025] Loading model weights took 14.9888 GB
+(VllmWorkerProcess pid=77) INFO 10-01 16:06:08 model_runner.py:1025] Loading model weights took 14.9888 GB
+INFO 10-01 16:06:10 distributed_gpu_executor.py:57] # GPU blocks: 27895, # CPU blocks: 2048
+INFO 10-01 16:06:14 model_runner.py:1329] Capturing the model for CUDA graphs. This may lead to unexpected consequences
+INFO 10-01 16:06:30 model_runner.py:1456] Graph capturing finished in 16 secs.
+INFO:     Started server process [70]
+INFO:     Uvicorn running on http://0.0.0.0:8000 (Press CTRL+C to quit)
+INFO:     Application startup complete.
+"""
+
+
+@pytest.mark.parametrize(
+    ("after", "phase"),
+    [
+        ("API server version", "launch"),
+        ("is using nccl", "rendezvous"),
+        ("Starting to load", "weight-load"),
+        ("weights took", "memory-pool"),
+        ("GPU blocks", "memory-pool"),
+        ("Capturing the model", "graph-capture"),
+        ("capturing finished", "graph-capture"),
+        ("Started server", "warmup"),
+        ("startup complete", "ready"),
+    ],
+)
+def test_the_first_engine_of_vllm(after: str, phase: str, tmp_path: Path) -> None:
+    """The lines of vLLM before 0.8, whose prefix is not in brackets."""
+    found = of(cut(VLLM_V0, after), tmp_path)
+    assert (found.target.engine, found.target.engine_version, found.phase) == ("vllm", "0.6.2", phase)
+    assert found.verdict == ("healthy" if phase == "ready" else "undetermined")

@@ -32,7 +32,7 @@ def test_a_node_that_is_behind(tmp_path: Path) -> None:
     """A second node that stands is not hidden by a first one that says it is ready; its phase is the launch's."""
     found = of(tmp_path, node0=start(["TP0", "TP1"], 4) + READY, node1=start(["TP2", "TP3"], 2))
     assert (found.verdict, found.phase) == ("undetermined", "weight-load")
-    assert found.headline.startswith("NODE1 TP2 and 1 more has not come as far as the others")
+    assert found.headline.startswith("NODE1 TP2 and 1 more have not come as far as the others")
 
 
 def test_nodes_that_are_all_there(tmp_path: Path) -> None:
