@@ -104,7 +104,8 @@ class Procedure:
             restless=self._restless and not survivors and not interrupted,
             seconds=time.monotonic() - self._began_s,
             interrupted=interrupted,
-            newcomers=tuple(self._newcomers.values()),
+            # Who was found to be a member at the next look was ended as one.
+            newcomers=tuple(one for key, one in self._newcomers.items() if key not in self._muster.members),
         )
 
     def _ask(self, futile: str) -> None:
