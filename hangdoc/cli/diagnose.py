@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from hangdoc.cli.options import GoodStarts, Json, NoColor, baseline_of
+from hangdoc.cli.good_starts import GoodStarts, baseline_of
+from hangdoc.cli.options import Json, NoColor
 
 
 def diagnose(

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from hangdoc.cli.options import GoodStarts, Json, NoColor, Patience, Pid, Port, Record, baseline_of, patience_of
+from hangdoc.cli.good_starts import GoodStarts, baseline_of
+from hangdoc.cli.options import Json, NoColor, Patience, Pid, Port, Record, patience_of
 
 
 def watch(
