@@ -120,7 +120,7 @@ def measure(log: Path, patterns: Path) -> None:
     size_bytes = log.stat().st_size
     wanted = [loose(line) for line in ENGINE.log_lines if line.kind not in ("batch", "progress")]
     regular = sorted({re.sub(r"\(\?![^()]*\)", "", one).replace("(?:", "(").replace(r"\d", "[0-9]") for one in wanted})
-    plain = sorted(re.sub(rb"\\(.)", rb"\1", one).decode() for one in expressions_of(ENGINE) if one != rb"\n\|")
+    plain = sorted(re.sub(rb"\\(.)", rb"\1", one).decode() for one in expressions_of(ENGINE))
     print(f"{size_bytes / 1e9:.2f} GB, best of {ROUNDS}; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs")
     timed("wc -l", ["wc", "-l", str(log)], size_bytes)
     for kind, texts, flags in (

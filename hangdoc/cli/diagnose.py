@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from hangdoc.cli.options import GoodStarts, Json, NoColor, baseline_of
+from hangdoc.cli.good_starts import GoodStarts, baseline_of
+from hangdoc.cli.options import Json, NoColor
 
 
 def diagnose(
@@ -32,7 +33,8 @@ def diagnose(
     """Diagnose a launch from its log, as far as that goes.
 
     Logs may be packed (.gz, .zst, .bz2, .xz), rotated, or one for each rank;
-    py-spy dumps may be text or JSON, inside a log, too. Silence alone proves
+    py-spy dumps may be text or JSON, inside a log, too. Flight recorders'
+    dumps and answers of NCCL's RAS are read as well. Silence alone proves
     no hang: --now tells until when nothing came, --baseline what is usual.
 
     \b

@@ -9,10 +9,11 @@ import typer
 
 from hangdoc import __version__
 from hangdoc.cli import demo, diagnose, explain, healthcheck, kill_clean, probes, record, redact, regress, replay, watch
+from hangdoc.cli.closed import Closed
 from hangdoc.cli.command import TakesCommand
 from hangdoc.cli.escape import Commands, OneCommand, escaped
 from hangdoc.cli.failure import complain
-from hangdoc.cli.output import Closed, emit
+from hangdoc.cli.output import emit
 from hangdoc.errors import ExitCode
 
 app = typer.Typer(

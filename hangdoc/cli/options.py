@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import Annotated, cast, get_args
 
 import typer
 
 from hangdoc.model.patience import Stage
-
-if TYPE_CHECKING:
-    from hangdoc.features.baseline import Baseline
 
 Pid = Annotated[
     int | None,
@@ -37,10 +34,6 @@ NoRedact = Annotated[
     bool, typer.Option("--no-redact", help="Record names, paths and arguments as they are; every report says so.")
 ]
 Interval = Annotated[float, typer.Option(metavar="S", min=0.1, max=60, help="Seconds from one round to the next.")]
-GoodStarts = Annotated[
-    Path | None,
-    typer.Option("--baseline", metavar="PATH", help="A log or trace of a good start, or a directory of them."),
-]
 Patience = Annotated[
     list[str] | None,
     typer.Option(
@@ -49,15 +42,6 @@ Patience = Annotated[
         help="How long a phase may show nothing before silence speaks for a hang; repeatable.",
     ),
 ]
-
-
-def baseline_of(path: Path | None) -> Baseline | None:
-    """Read --baseline; HangdocError (exit 2) when there is no good start at that path."""
-    if path is None:
-        return None
-    from hangdoc.logs.good import read_baseline
-
-    return read_baseline(path)
 
 
 def patience_of(given: Iterable[str] | None) -> dict[Stage, float]:

@@ -45,15 +45,6 @@ def emit(text: str) -> None:
         raise HangdocError(f"the result cannot be written: {why}", "send it somewhere else") from error
 
 
-class Closed(StringIO):
-    """Takes the place of a standard output that the caller closed, so that nothing is lost without a word."""
-
-    def write(self, text: str, /) -> int:
-        """Refuse; OSError, as writing to its descriptor would give. A command that has no result may go without."""
-        del text
-        raise OSError(EBADF, strerror(EBADF))
-
-
 def emit_json(value: Any) -> None:
     """Write a value as JSON in ASCII."""
     emit(json.dumps(value, indent=2, ensure_ascii=True) + "\n")

@@ -9,7 +9,8 @@ import typer
 
 from hangdoc.cli import watch_options as options
 from hangdoc.cli.command import command_of
-from hangdoc.cli.options import GoodStarts, Json, NoColor, NoRedact, Patience, Pid, Port, baseline_of, patience_of
+from hangdoc.cli.good_starts import GoodStarts, baseline_of
+from hangdoc.cli.options import Json, NoColor, NoRedact, Patience, Pid, Port, patience_of
 
 
 def watch(

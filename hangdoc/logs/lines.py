@@ -50,8 +50,8 @@ def events(data: bytes, engine: Engine, offset: int = 0, since: datetime | None 
 
 
 def text_of(raw: bytes) -> str:
-    """Return a line as text, without colours; bytes that are no UTF-8 become one sign each."""
-    return decoded(colourless(raw[:_LONGEST_LINE]))
+    """Return a line as text, without colours and without the hole of NULs that a rotation left before it."""
+    return decoded(colourless(raw.strip(b"\0")[:_LONGEST_LINE]))
 
 
 def colourless(raw: bytes) -> bytes:

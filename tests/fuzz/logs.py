@@ -34,6 +34,7 @@ from hangdoc.logs.pyspy import parse_dump
 from hangdoc.logs.recognise import kind_of
 from hangdoc.logs.stamps import stamp_of
 from hangdoc.logs.stream import LogText, Stream
+from hangdoc.model.engine import Engine
 
 HERE = Path(__file__).resolve().parent
 ENGINES = tuple(discovery.engine(name) for name in ("sglang", "vllm", "torchrun", "generic"))
@@ -63,17 +64,17 @@ def one_input(data: bytes) -> None:
     _small_parsers(engine, body)
 
 
-def _read(engine: object, body: bytes, step: int, *, fast: bool) -> tuple[LogText, tuple[object, ...]]:
-    stream = Stream(engine, fast=fast)  # type: ignore[arg-type]
+def _read(engine: Engine, body: bytes, step: int, *, fast: bool) -> tuple[LogText, tuple[object, ...]]:
+    stream = Stream(engine, fast=fast)
     for start in range(0, len(body), step):
         stream.feed(body[start : start + step])
     found, journal = stream.finish(), stream.journal
     return found, (journal.dumps.processes, journal.table.gpus(), journal.version, journal.settings, journal.launches)
 
 
-def _small_parsers(engine: object, body: bytes) -> None:
+def _small_parsers(engine: Engine, body: bytes) -> None:
     line = text_of(body)
-    Journal(engine).line(line, 0)  # type: ignore[arg-type]
+    Journal(engine).line(line, 0)
     stamp_of(line)
     kind_of(body)
     evidence_kind(body)

@@ -197,3 +197,9 @@ def _is_reached(line: LogLine, table: tuple[LogLine, ...]) -> bool:
 
 
 PRINTED = st.characters(min_codepoint=32, max_codepoint=126)
+
+
+def test_a_line_after_a_hole() -> None:
+    """The first line after the hole that copytruncate leaves in a live log is read."""
+    (found,) = events(b"\0" * 50_000 + b"[2026-11-29 12:00:01 TP1] Load weight begin.\n", ENGINE)
+    assert (found.name, found.rank) == ("load-weight-begin", {"tp": 1})
