@@ -66,6 +66,7 @@ def hypothesis_page(module: Any) -> str:
 def patience_page() -> str:
     """Return the table of how long each phase may show nothing, with the source of each figure."""
     rows = "".join(f"| {row.stage} | {row.seconds:,.0f} | {row.source} |\n" for row in PATIENCE)
+    rows += "| unknown | no limit | a program of no known engine that has nothing to do is silent for as long |\n"
     return f"# Patience\n\n{NOTE}{PATIENCE_TEXT}\n| phase | seconds | source |\n|---|---|---|\n{rows}"
 
 

@@ -105,6 +105,26 @@ def _up_to_3_10(blocks: int) -> Layout:
     return Layout(32, 0, 8, 176, 0, (24,), frame, code, 48, AttributeLayout(16))
 
 
+@dataclass(frozen=True)
+class JumpBack:
+    """The jump back of a loop in bytecode, and the instruction that does nothing.
+
+    jumps: its plain opcode and the specialised one; no_operation: its opcode; caches: code units behind a jump.
+    """
+
+    jumps: frozenset[int]
+    no_operation: int
+    caches: int
+
+
+JUMPS_BACK: dict[int, JumpBack] = {
+    11: JumpBack(frozenset({140, 38}), 9, 0),
+    12: JumpBack(frozenset({140}), 9, 0),
+    13: JumpBack(frozenset({77}), 30, 1),
+}
+"""By minor version: JUMP_BACKWARD, JUMP_BACKWARD_QUICK and NOP of Include/opcode.h (3.13: opcode_ids.h)."""
+
+
 LAYOUTS: dict[int, Layout] = {
     9: _up_to_3_10(112),
     10: _up_to_3_10(104),

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hangdoc.cpython.frames import Reader
+from hangdoc.cpython.frames import CODE_UNIT_BYTES, Reader
+from hangdoc.cpython.layouts import JUMPS_BACK
 from hangdoc.cpython.runtime import PythonThread, Runtime
 from hangdoc.memory.image import Image, UnknownLayoutError, UnreadableError, u64
 
@@ -29,11 +30,15 @@ class Place:
 
 @dataclass(frozen=True)
 class Seen:
-    """All looks at one thread. function, file: of the first one's code, as CPython's frame says."""
+    """All looks at one thread. function, file: of the first one's code, as CPython's frame says.
+
+    endless: all looks were in a loop that is nothing but a jump back.
+    """
 
     function: str
     file: str
     looks: tuple[Place, ...]
+    endless: bool = False
 
     @property
     def same_frame(self) -> int:
@@ -74,9 +79,35 @@ def look_at(image: Image, runtime: Runtime, thread: PythonThread, pause: Callabl
         return None
     try:
         code = Reader(image, layout).code(looks[0].code)
+        endless = _is_endless(image, runtime, looks)
     except UnreadableError:
         return None
-    return Seen(code.name, code.filename, tuple(looks))
+    return Seen(code.name, code.filename, tuple(looks), endless)
+
+
+MOST_NOTHINGS = 8
+"""Instructions that do nothing before the jump back: `while True: continue` has one. Arbitrary."""
+
+
+def _is_endless(image: Image, runtime: Runtime, looks: list[Place]) -> bool:
+    """Tell whether all looks are in a loop that has nothing between the target of its jump back and the jump.
+
+    Rule: the latest instruction seen is a jump back, over instructions only that do nothing. Why it works: none of
+    these calls, tests or raises anything, so that only a signal's handler or another thread can end the loop.
+    """
+    jump = JUMPS_BACK.get(runtime.minor)
+    if jump is None or any((one.frame, one.code) != (looks[0].frame, looks[0].code) for one in looks):
+        return False
+    at = max(one.instruction for one in looks)
+    opcode, units = image.read(at, CODE_UNIT_BYTES)
+    nothings = units - 1 - jump.caches
+    if opcode not in jump.jumps or not 0 <= nothings <= MOST_NOTHINGS:
+        return False
+    begin = at - nothings * CODE_UNIT_BYTES
+    body = image.read(begin, at - begin) if nothings else b""
+    return all(one == jump.no_operation for one in body[::CODE_UNIT_BYTES]) and all(
+        one.instruction >= begin for one in looks
+    )
 
 
 def _place(image: Image, runtime: Runtime, thread: PythonThread) -> Place | None:

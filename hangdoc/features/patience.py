@@ -72,13 +72,20 @@ redacted trace."""
 STAGES: frozenset[Stage] = frozenset(get_args(Stage))
 
 
-def stage_of(features: Features) -> Stage | None:
-    """Return the stage whose patience counts: the phase, or its imports when every rank is inside one; None: unknown.
+UNLIMITED = Missing(
+    "stacks",
+    "not-taken",
+    "the phase is unknown, and a program in none may be silent for ever",
+    "say how long this one may be: --patience unknown=SECONDS",
+)
+"""No figure would do for every program: one of no known engine that has nothing to do says nothing for days."""
+
+
+def stage_of(features: Features) -> Stage:
+    """Return the stage whose patience counts: the phase, or its imports when every rank is inside one.
 
     The main threads of all ranks have to be read; the caller sees to that.
     """
-    if features.phase == "unknown":
-        return None
     mains = [member.main for member in features.movers]
     imports = all(isinstance(main, Known) and main.value.always_does("import") for main in mains)
     return "import" if features.phase == "launch" and mains and imports else features.phase
@@ -87,10 +94,10 @@ def stage_of(features: Features) -> Stage | None:
 def patience_s(features: Features) -> Reading[float]:
     """Return how long the launch may show nothing, in seconds: as the user set it, or by the table."""
     stage = stage_of(features)
-    if stage is None:
-        return Missing("stacks", "not-taken", "the phase is unknown, and with it how long it may be silent")
     if stage in features.patience_set:
         return Known(features.patience_set[stage])
+    if stage == "unknown":
+        return UNLIMITED
     if stage != "weight-load":
         return Known(DEFAULT_S[stage])
     weights = weight_bytes(features.movers)

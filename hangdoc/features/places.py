@@ -44,10 +44,16 @@ def goes_round(readings: Sequence[Places], tid: int, frame: Frame) -> Rounds | N
     return Rounds(turns, looks)
 
 
+def never_ends(readings: Sequence[Places], tid: int) -> bool:
+    """Tell whether a thread was in a loop that is nothing but a jump back, in all readings: no code of it ends that."""
+    seen = [thread for reading in readings for thread in reading.threads if thread.tid == tid]
+    return len(seen) >= FEWEST_READINGS and all(one.endless for one in seen)
+
+
 def stands_in_one_call(readings: Sequence[Places], tid: int) -> bool:
     """Tell whether a thread stood at one instruction in all looks of all readings: one native call takes its time.
 
     It fails for a thread that did not get a CPU during every reading, which takes some 30 ms.
     """
     seen = [thread for reading in readings for thread in reading.threads if thread.tid == tid]
-    return len(seen) >= FEWEST_READINGS and all(one.places == 1 for one in seen)
+    return len(seen) >= FEWEST_READINGS and all(one.places == 1 and not one.endless for one in seen)

@@ -21,11 +21,14 @@ def _stuck(case: Case) -> Reading[Waiting | None]:
     if isinstance(case.patient.dumps, Missing):
         return case.patient.dumps
     threads = sorted(case.patient.dumps.value.threads.values(), key=lambda one: (one.is_helper, one.tid))
-    found = [waiting(case.patient, thread.tid) for thread in threads]
-    for wait in found:
-        if isinstance(wait, Known) and wait.value is not None and wait.value.call == "write":
+    unread: Missing | None = None
+    for thread in threads:
+        wait = waiting(case.patient, thread.tid)
+        if isinstance(wait, Missing):
+            unread = wait
+        elif wait.value is not None and wait.value.call == "write":
             return wait
-    return next((wait for wait in found if isinstance(wait, Missing)), Known(None))
+    return unread or Known(None)
 
 
 def _writes(case: Case) -> Outcome:

@@ -9,12 +9,12 @@ from hangdoc.features.features import Member
 from hangdoc.features.frames import is_file
 from hangdoc.features.loops import Loop, without_questions
 from hangdoc.features.motion import ThreadMotion
-from hangdoc.features.places import goes_round, stands_in_one_call
+from hangdoc.features.places import goes_round, never_ends, stands_in_one_call
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._event_loops import lost_below_event_loop
 from hangdoc.hypotheses._http import requests_stand
 from hangdoc.hypotheses._peers import is_waited_for, waiting_rank
-from hangdoc.hypotheses._waits import idle_is_known
+from hangdoc.hypotheses._waits import ORDERS, every_other_thread_is_parked, handler_of, idle_is_known
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.model.stack import Frame
@@ -77,6 +77,8 @@ def _stays_in_one_function(case: Case) -> Outcome:
 def _goes_round_one_line(member: Member, thread: ThreadHistory, loop: Loop) -> Outcome:
     """Tell a loop of one line from a native call under it: by the instructions that the thread was seen at."""
     place, count = signs.place_of(loop.frame), len(thread.views)
+    if isinstance(member.places, Known) and never_ends(member.places.value, thread.tid):
+        return Present(f"{count} stacks all at {place}, a loop that is nothing but a jump back")
     found = goes_round(member.places.value, thread.tid, loop.frame) if isinstance(member.places, Known) else None
     if found is None:
         return Unread(f"{count} stacks all at {place}: a native call under it looks the same")
@@ -217,6 +219,8 @@ _CARRIES_REQUESTS = frozenset({"socket", "pipe", "tty", "anon", "other"})
 
 def _is_no_poll(case: Case) -> Outcome:
     """It cannot be an idle server that asks for requests again and again."""
+    if (endless := _ends_for_nobody(case)) is not None:
+        return endless
     thread = spinning_thread(case.patient)
     if isinstance(thread, Known) and thread.value is not None and (turns := _turns_an_event_loop(thread.value)):
         return Unread(f"it may be an event loop that goes round: {signs.place_of(turns)}")
@@ -246,6 +250,33 @@ def _function(frame: Frame) -> tuple[str, str]:
     return frame.function, frame.file
 
 
+def _ends_for_nobody(case: Case) -> Present | None:
+    """Look for a loop without any exit, in a process in which nothing else could end it or go on.
+
+    Why it works: such a loop ends by a signal's handler or by another thread alone. A process that loops to keep other
+    threads or its children alive is left out.
+    """
+    member, thread = case.patient, spinning_thread(case.patient)
+    if isinstance(thread, Missing) or thread.value is None or isinstance(member.places, Missing):
+        return None
+    if not never_ends(member.places.value, thread.value.tid) or isinstance(member.waits, Missing):
+        return None
+    has_children = any(other.process.ppid == member.key.pid for other in case.features.members.values())
+    if has_children or handler_of(member, ORDERS) is not None:
+        return None
+    if every_other_thread_is_parked(member, thread.value.tid) != Known(True):
+        return None
+    return Present(f"no instruction of its loop leaves it, and nothing else in {signs.name_of(member.process)} runs")
+
+
+def _cannot_end(case: Case) -> Outcome:
+    """Somebody waits for it, or its loop has no exit and nothing else in its process could end it.
+
+    Of a server that is known somebody always waits; elsewhere another rank has to be seen waiting.
+    """
+    return _ends_for_nobody(case) or is_waited_for(case)
+
+
 def _culprits(case: Case) -> tuple[Culprit, ...]:
     thread = spinning_thread(case.patient)
     if isinstance(thread, Missing) or thread.value is None:
@@ -270,7 +301,7 @@ HYPOTHESIS = Hypothesis(
         _stays_in_one_function,
         _holds_the_gil,
         _is_no_poll,
-        signs.positive_or_patience(is_waited_for),
+        signs.positive_or_patience(_cannot_end),
         signs.readings_are_steady,
     ),
     supporting=(_holds_the_gil, signs.log_is_silent_too_long, requests_stand),

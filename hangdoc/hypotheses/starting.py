@@ -53,10 +53,8 @@ def _moves(case: Case) -> Outcome:
 
 
 def _headline(case: Case) -> str:
-    name = signs.name_of(case.patient.process)
-    return (
-        f"{name} is still starting, and it moves." if signs.is_server(case.features) else f"{name} works: it gets on."
-    )
+    does = "is still starting, and it moves" if signs.is_server(case.features) else "works, and it gets on"
+    return f"{signs.name_of(case.patient.process)} {does}."
 
 
 def _has_started(case: Case) -> Outcome:

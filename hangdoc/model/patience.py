@@ -16,5 +16,6 @@ Stage: TypeAlias = Literal[
     "ready",
     "serving",
     "shutdown",
+    "unknown",
 ]
-"""Least advanced first."""
+"""Least advanced first; "unknown" last."""

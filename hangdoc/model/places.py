@@ -10,7 +10,8 @@ class ThreadPlaces(Struct, frozen=True, array_like=True):
 
     same_frame: in how many looks it was the frame of the first one, which has this function; places: at how many
     different instructions of it; turns: how often an instruction lay before that of the look before, so that the thread
-    had gone back within the frame.
+    had gone back within the frame; endless: all of them were in a loop that is nothing but a jump back (`while True:
+    pass`), which no instruction of its own leaves.
     """
 
     tid: int
@@ -20,6 +21,7 @@ class ThreadPlaces(Struct, frozen=True, array_like=True):
     same_frame: int
     places: int
     turns: int
+    endless: bool = False
 
 
 class Places(Struct, frozen=True, tag="places"):

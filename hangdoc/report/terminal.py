@@ -132,6 +132,10 @@ def _verdicts(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     still = [finding for finding in others if finding.grade in ("confirmed", "likely")]
     left = [finding for finding in others if finding.grade == "undetermined"]
     yield from section("Also found", [_finding(one, one.for_) for one in still])
+    if diagnosis.verdict == "undetermined":  # what is open is what there is to read; what it is not helps nobody yet
+        yield from section("Neither shown nor ruled out", _first([_finding(one, one.missing) for one in left]))
+        yield from section("Ruled out", [bullet("x", f"{len(out)} hypotheses (see --json)", "dim")] if out else [])
+        return
     yield from section("Ruled out", [_finding(one, one.against) for one in out])
     yield from section("Neither shown nor ruled out", [_finding(one, one.missing or one.against) for one in left])
 
@@ -152,6 +156,13 @@ def _verdicts_of_log(diagnosis: Diagnosis) -> Iterator[RenderableType]:
 
 
 _NOT_IN_INPUT = "not-in-input"
+MOST_OPEN = 6
+"""Hypotheses that an undetermined report names. Arbitrary: those that a tired person still reads."""
+
+
+def _first(rows: list[RenderableType]) -> list[RenderableType]:
+    more = len(rows) - MOST_OPEN
+    return rows if more <= 0 else [*rows[:MOST_OPEN], bullet("~", f"{more} more (see --json)", "dim")]
 
 
 def _finding(finding: Finding, reasons: Sequence[str]) -> RenderableType:

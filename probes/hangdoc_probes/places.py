@@ -101,7 +101,9 @@ class PlacesSession:
         seen = look_at(memory, runtime, thread, lambda: time.sleep(random.uniform(*PAUSES_S)))  # noqa: S311
         if seen is None:
             return None
-        return ThreadPlaces(tid, seen.function, seen.file, len(seen.looks), seen.same_frame, seen.places, seen.turns)
+        return ThreadPlaces(
+            tid, seen.function, seen.file, len(seen.looks), seen.same_frame, seen.places, seen.turns, seen.endless
+        )
 
 
 def open_session(context: Context) -> Session:

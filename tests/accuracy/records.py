@@ -24,7 +24,8 @@ class Record(Struct, frozen=True, kw_only=True):
 
     state: "inconclusive" when the illness (or its absence) was not seen by the patient's own vitals, "failed" when
     hangdoc gave no document: the one counts for nothing, the other as wrong; why: of these two.
-    culprit_right: None where no hang was said, or none was to be said; waits_right, waits_known: of the waits that the
+    culprit_right: None where no hang was said, or none was to be said; phase_right: None where the truth names none;
+    waits_right, waits_known: of the waits that the
     truth names; took_s: from the start of the command to its end; trace: where a wrong one's recording was kept.
     """
 
@@ -40,6 +41,7 @@ class Record(Struct, frozen=True, kw_only=True):
     hypothesis: str = ""
     culprits: tuple[str, ...] = ()
     culprit_right: bool | None = None
+    phase_right: bool | None = None
     waits_right: int = 0
     waits_known: int = 0
     took_s: float = 0.0

@@ -51,15 +51,18 @@ def _ill(case: str, rig: Rig, directory: Path, now: Round) -> Record:
             record, document = _look(launch, blank, directory)
         if not before <= set(launch.members()):
             record = replace(record, state="inconclusive", why="a member ended during the look")
-    return record if document is None else _judged(case, record, edges(document))
+    return record if document is None else _judged(case, record, document)
 
 
-def _judged(case: str, record: Record, seen: set[tuple[str, str, str]]) -> Record:
-    rank, waits = SICK[case].rank, WAITS.get(case, set())
+def _judged(case: str, record: Record, document: dict[str, object]) -> Record:
+    rank, waits, seen = SICK[case].rank, WAITS.get(case, set()), edges(document)
     named = rank is not None and record.culprits == (f"{rank[0]}{rank[1]}",)
     judged = record.verdict in HANGS and record.is_ill
     right = named if judged else None
-    return replace(record, waits_known=len(waits), waits_right=len(waits & seen), culprit_right=right)
+    phase = document["phase"] == SICK[case].phase
+    return replace(
+        record, waits_known=len(waits), waits_right=len(waits & seen), culprit_right=right, phase_right=phase
+    )
 
 
 def _look(launch: Launch, blank: Record, directory: Path) -> tuple[Record, dict[str, object] | None]:

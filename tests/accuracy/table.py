@@ -83,6 +83,9 @@ FIGURES = {
     "culprit right, of hangs": lambda records: str(
         share(one.culprit_right for one in records if one.culprit_right is not None)
     ),
+    "phase right, where the truth names one": lambda records: str(
+        share(one.phase_right for one in records if one.phase_right is not None)
+    ),
     "false hangs, of launches that are well": lambda records: str(
         share(one.false_hang for one in records if not one.is_ill)
     ),

@@ -85,8 +85,15 @@ def seen(of: Trace) -> Features:
 
 def test_every_stage_has_patience_and_a_source() -> None:
     """The table has each stage once, in the order of a start, and each row says where its figure comes from."""
-    assert [row.stage for row in PATIENCE] == list(get_args(Stage))
+    assert [*(row.stage for row in PATIENCE), "unknown"] == list(get_args(Stage))
     assert all(row.seconds > 0 and row.source for row in PATIENCE)
+
+
+def test_an_unknown_phase_has_no_limit_but_one_that_is_given() -> None:
+    """A program in no known phase may be silent for ever, unless somebody says for how long."""
+    assert stage_of(launch(at="something_else")) == "unknown"
+    assert isinstance(patience_s(launch(at="something_else")), Missing)
+    assert patience_s(launch(at="something_else", unknown=60.0)) == Known(60.0)
 
 
 def test_the_page_is_the_table() -> None:

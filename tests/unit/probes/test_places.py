@@ -94,3 +94,21 @@ def test_no_python() -> None:
     finally:
         child.kill()
         child.communicate()
+
+
+ENDLESS = """
+def wait():
+    say("ready")
+    while True: {body}
+wait()
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "endless"), [("pass", True), ("continue", True), ("x = 1", False), ("len(())", False)]
+)
+def test_a_loop_without_an_exit(body: str, endless: bool) -> None:
+    """Only a loop that does nothing at all but jump back is one that no instruction of it leaves."""
+    *_, last = turns_of(ENDLESS.format(body=body))  # the first may still be in what says "ready"
+    assert last.function == "wait"
+    assert last.endless is endless

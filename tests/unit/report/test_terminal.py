@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from io import StringIO
 
+from msgspec.structs import replace
 from rich.console import Console
 
 from hangdoc.model.diagnosis import Diagnosis, Finding, Output, ProcessState
-from hangdoc.report.terminal import MOST_PROCESSES, parts
+from hangdoc.report.terminal import MOST_OPEN, MOST_PROCESSES, parts
 from tests.unit.report.diagnoses import FULL, a_diagnosis
 
 WIDTH = 80
@@ -45,9 +46,20 @@ def test_evidence_and_what_was_ruled_out() -> None:
 
 
 def test_every_hypothesis_is_there() -> None:
-    """No hypothesis is dropped from the report."""
+    """No hypothesis is dropped from a report with a verdict."""
     text = rendered(FULL)
     assert all(finding.name in text for finding in FULL.hypotheses)
+
+
+def test_an_undetermined_report_is_short() -> None:
+    """Where nothing is said, the first few that are open are named, and the rest of both kinds is counted."""
+    left = tuple(replace(a_finding("x"), name=f"open-{number}", grade="undetermined") for number in range(20))
+    out = tuple(replace(a_finding("x"), name=f"closed-{number}", grade="ruled-out") for number in range(20))
+    text = rendered(a_diagnosis(verdict="undetermined", grade="undetermined", hypotheses=(*left, *out)))
+    assert sum(f"open-{number}:" in text for number in range(20)) == MOST_OPEN
+    assert "14 more" in text
+    assert "20 hypotheses" in text
+    assert "closed-" not in text
 
 
 def test_missing_readings_are_grouped() -> None:
