@@ -60,7 +60,15 @@ SECRETS: dict[str, st.SearchStrategy[str]] = {
     "file at home": letters(8).map("/home/{}/models/llama/server.log".format),
     "basic auth": st.tuples(letters(8), letters(12)).map(lambda p: "https://{}:{}@files.example.com/x".format(*p)),
 }
-"""A secret of each shape; what must not be found afterwards is the whole of it."""
+"""A secret of each shape."""
+
+
+def core_of(secret: str) -> str:
+    """The part of a secret that must not be found: what stands around it may be there in any text."""
+    if "://" in secret:
+        return secret.split("://")[1].split("@")[0]
+    return secret.rpartition(" ")[2]
+
 
 BESIDE = ("{}", "--api-key={}", "OPENAI_API_KEY={}", "python3 {}", "Thread-1 ({})", "{}.py", "of_{}")
 """How a secret may stand in a field."""
@@ -94,7 +102,7 @@ def test_no_record_lets_a_secret_through(kind: str, data: st.DataObject) -> None
         redactor = Redactor()
         for line in [variant for kind_ in (Header, StackLine, SnapshotLine) for variant in every_variant(kind_, planted)]:
             assert secret in all_texts(line)
-            assert secret not in all_texts(redactor.line(line)), f"{place}: {secret}"
+            assert core_of(secret) not in all_texts(redactor.line(line)), f"{place}: {secret}"
 
 
 @settings(max_examples=60)
@@ -104,7 +112,7 @@ def test_no_bytes_of_a_file_have_a_secret(data: st.DataObject) -> None:
     secret = data.draw(secrets())
     trace = data.draw(traces(lambda record, field: st.sampled_from([secret, f"{secret} x", "MainThread"])))
     packed = encode(redact(trace), 3)
-    assert secret.encode() not in zstandard.ZstdDecompressor().decompressobj().decompress(packed)
+    assert core_of(secret).encode() not in zstandard.ZstdDecompressor().decompressobj().decompress(packed)
 
 
 @pytest.mark.parametrize("kind", SECRETS)
@@ -120,8 +128,8 @@ def test_no_report_has_a_secret(kind: str, data: st.DataObject) -> None:
     for part in parts(diagnosis):
         console.print(part)
     assert diagnosis.target.redacted
-    assert secret not in to.getvalue()
-    assert secret not in json.dumps(json.loads(document_of(diagnosis)), ensure_ascii=False)
+    assert core_of(secret) not in to.getvalue()
+    assert core_of(secret) not in json.dumps(json.loads(document_of(diagnosis)), ensure_ascii=False)
 
 
 def planted(trace: Trace, secret: str) -> Trace:
