@@ -122,7 +122,9 @@ class _Recording:
 
     def _later(self, clock: ThreadClock) -> ThreadClock:
         ran_ns = self._random.randrange(10**6)
-        return ThreadClock(clock.tid, clock.run_ns + ran_ns, clock.wait_ns + ran_ns // 9, clock.slices + ran_ns // 10**5)
+        return ThreadClock(
+            clock.tid, clock.run_ns + ran_ns, clock.wait_ns + ran_ns // 9, clock.slices + ran_ns // 10**5
+        )
 
     def _links(self, one: Process, *, thorough: bool) -> Links:
         ranks = [rank.key for rank in self._ranks]
@@ -136,7 +138,7 @@ class _Recording:
             Link(
                 tid=one.key.pid * 1000 + 20 * number,
                 through="tcp",
-                detail=f"TCP on descriptor {20 + number}, port {26_444 + number} to port {35_000 + number}, in a set of 5",
+                detail=f"TCP on descriptor {20 + number}, port {26_444 + number} to port {35_000 + number}",
                 ends=Known((LinkEnd(ranks[number % len(ranks)], True, 18, False, "sglang::schedul", None),)),
                 weak=True,
             )

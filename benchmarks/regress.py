@@ -1,7 +1,7 @@
 """How long `hangdoc regress` takes over many traces of 30 s with 8 ranks, and how large a trace is.
 
-Run it with `python benchmarks/regress.py`; --traces 100 for a short one. The limits that it is held against: 1,000 traces
-in 60 s on two cores, and 1 MB for 8 ranks x 150 threads at 1 Hz for 60 s.
+Run it with `python benchmarks/regress.py`; --traces 100 for a short one. The limits that it is held against: 1,000
+traces in 60 s on two cores, and 1 MB for 8 ranks x 150 threads at 1 Hz for 60 s.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         fill(Path(directory), asked.traces)
         command = [sys.executable, "-m", "hangdoc", "regress", directory, "--jobs", str(asked.jobs)]
-        subprocess.run([*command, "--update", "--yes"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        subprocess.run(
+            [*command, "--update", "--yes"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
+        )
         begin_s = time.monotonic()
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         took_s = time.monotonic() - begin_s

@@ -12,7 +12,8 @@ from hangdoc.cli.options import Json
 
 def redact(
     paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH", show_default=False, help="Logs (also .gz, .zst, ...), traces; - too.")
+        list[Path],
+        typer.Argument(metavar="PATH", show_default=False, help="Logs (also .gz, .zst, ...), traces; - too."),
     ],
     output: Annotated[
         Path | None,

@@ -58,9 +58,7 @@ def watch(
 
     span = Window(window, max(window, max_window))
     kept_rounds, patience_s = ceil(span.most_s) + 2, patience_of(patience)
-    setting = Setting(
-        kept_rounds=kept_rounds, patience_s=patience_s, http_generate=http_generate, redact=not no_redact
-    )
+    setting = Setting(kept_rounds=kept_rounds, patience_s=patience_s, http_generate=http_generate, redact=not no_redact)
     if once:
         return watch_once(pid, port, setting, record, span, as_json=as_json, no_color=no_color)
     goal = Goal(until, timeout, patience_s=span.most_s)

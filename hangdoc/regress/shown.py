@@ -38,7 +38,11 @@ def parts(results: Sequence[Result]) -> Iterator[RenderableType]:
 def sum_of(results: Sequence[Result]) -> str:
     """Return "3 traces: 1 as expected, 2 differ"."""
     counts = Counter(one.state for one in results)
-    words = [(counts["same"], "as expected"), (counts["differs"], "different"), (counts["unusable"], "not to be judged")]
+    words = [
+        (counts["same"], "as expected"),
+        (counts["differs"], "different"),
+        (counts["unusable"], "not to be judged"),
+    ]
     told = ", ".join(f"{number} {what}" for number, what in words if number or what == "as expected")
     return f"{len(results)} trace{'s' * (len(results) != 1)}: {told}"
 

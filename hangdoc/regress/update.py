@@ -51,4 +51,6 @@ def write(change: Change) -> None:
         beside.replace(change.path)
     except OSError as error:
         beside.unlink(missing_ok=True)
-        raise HangdocError(f"{change.path} cannot be written: {error.strerror}", "see its directory's rights") from error
+        raise HangdocError(
+            f"{change.path} cannot be written: {error.strerror}", "see its directory's rights"
+        ) from error

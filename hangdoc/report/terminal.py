@@ -28,7 +28,9 @@ MOST_HIDDEN_LINES, MOST_HIDDEN_CHARACTERS = 5, 400
 MOST_PROCESSES = 24
 """Rows of the process table; the JSON has them all. Arbitrary: a screen."""
 
-UNREDACTED = "This trace is not redacted: it has command lines, paths and names as they were. Think before you share it."
+UNREDACTED = (
+    "This trace is not redacted: it has command lines, paths and names as they were. Think before you share it."
+)
 
 VERDICT_STYLES = {
     "busy-wait": "bold red",

@@ -15,7 +15,9 @@ from hangdoc.trace.tokens import Tokens
 LONGEST_LINE_BYTES = 1 << 20
 """A longer line is left out, because it cannot be looked through in bounded memory. Arbitrary."""
 
-_STRONG = r"(?:api|access|private|secret|signing|encryption)[-_]?key|secret|passw(?:or)?d|passphrase|passwd|credential|cookie"
+_STRONG = (
+    r"(?:api|access|private|secret|signing|encryption)[-_]?key|secret|passw(?:or)?d|passphrase|passwd|credential|cookie"
+)
 _WEAK = r"token|auth(?:orization)?|bearer"
 _NAMED = "|".join(
     re.escape(name).replace(r"\-", "[-_]") for name in sorted(allowed.NAMED_OPTIONS | allowed.ADDRESS_OPTIONS)
@@ -45,7 +47,9 @@ _OPTION = re.compile(rf"""((?:--|\b)(?:{_NAMED})\b['"]?)(\s*[=:]\s*|\s+)({_VALUE
 _URL = re.compile(r"([a-z][a-z0-9+.-]{1,15}://)([^\s/'\"<>,)\]}?#]*)([^\s'\"<>,)\]}]*)", re.IGNORECASE)
 _QUERY = re.compile(r"(?<=[\w/])\?[^\s'\"]+")
 _ROUTE = re.compile(r'("(?:GET|POST|PUT|DELETE|HEAD|OPTIONS|PATCH) /[^\s?"]*)')
-_PATH = re.compile(r"(?<![\w/.:<>-])(?:~[\w.-]*|/[\w.+@%=~-]+)(?:/[\w.+@%=~-]+)+/?|(?<![\w/.:<>-])(?:/root|~)(?![\w/-])")
+_PATH = re.compile(
+    r"(?<![\w/.:<>-])(?:~[\w.-]*|/[\w.+@%=~-]+)(?:/[\w.+@%=~-]+)+/?|(?<![\w/.:<>-])(?:/root|~)(?![\w/-])"
+)
 _QUOTED_PATH = re.compile(r"""(?<=['"])/[^'"\n]+(?=['"])""")
 _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile("|".join(f"(?:{shape})" for shape in secrets.KEY_SHAPES), re.DOTALL), "text"),
@@ -60,7 +64,9 @@ _LEAST_DIGITS = 6
 fewer they may be names in code. Arbitrary."""
 
 _HOME_OF = re.compile(r"/(?:home|Users)/([A-Za-z][\w.-]{2,})")
-_NOT_NAMES = frozenset({"ubuntu", "user", "users", "root", "home", "admin", "runner", "python", "sglang", "vllm", "torch"})
+_NOT_NAMES = frozenset(
+    {"ubuntu", "user", "users", "root", "home", "admin", "runner", "python", "sglang", "vllm", "torch"}
+)
 """Users that every machine has: as words they say nothing."""
 
 _PEM_BEGIN, _PEM_END = re.compile("-----BEGIN [A-Z ]{3,40}-----"), re.compile("-----END [A-Z ]{3,40}-----")
@@ -118,14 +124,18 @@ class LogRedactor:
 
     def _learn(self, name: str, least: int = 4) -> None:
         if len(name) >= least and name.lower() not in _NOT_NAMES and not name.isdigit():
-            self._names.setdefault(name, re.compile(rf"(?<![A-Za-z0-9<-]){re.escape(name)}(?![A-Za-z0-9])", re.IGNORECASE))
+            self._names.setdefault(
+                name, re.compile(rf"(?<![A-Za-z0-9<-]){re.escape(name)}(?![A-Za-z0-9])", re.IGNORECASE)
+            )
 
     def _keyed(self, found: re.Match[str]) -> str:
         name, between, value = found[1], found[2], found[3]
         is_strong = re.search(_STRONG, name, re.IGNORECASE) is not None
         if between.isspace() and not name.startswith("-"):  # "secret sharing", "token usage": words, no option
             return found[0]
-        if _NOTHING.fullmatch(value) or (not is_strong and (_NUMBER.fullmatch(value) or name.lower().endswith("tokens"))):
+        if _NOTHING.fullmatch(value) or (
+            not is_strong and (_NUMBER.fullmatch(value) or name.lower().endswith("tokens"))
+        ):
             return found[0]
         return name + between + self._quoted(value, lambda inner: self.tokens.of(inner, "arg"))
 
@@ -156,11 +166,15 @@ class LogRedactor:
         return scheme + (self.tokens.of(user, "user") + at if at else "") + kept + route
 
     def _path(self, path: str) -> str:
-        return names.frame_file(self.tokens, path) if path.endswith((".py", ".pyx", ".so")) else names.path(self.tokens, path)
+        return (
+            names.frame_file(self.tokens, path)
+            if path.endswith((".py", ".pyx", ".so"))
+            else names.path(self.tokens, path)
+        )
 
 
 def redacted(pieces: Iterable[bytes], redactor: LogRedactor) -> Iterator[bytes]:
-    """Yield the log's lines redacted, with the ends of line that they had (a progress bar's \\r, too)."""
+    """Yield the log's lines redacted, with the ends that they had (a progress bar's carriage return, too)."""
     rest, dropped = b"", 0
     for piece in pieces:
         *lines, rest = re.split(rb"(?<=[\n\r])", rest + piece)

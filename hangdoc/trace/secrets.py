@@ -30,7 +30,9 @@ IPV6 = (
 """Addresses other than this machine's own."""
 
 _ENDS = "com|org|net|edu|gov|mil|internal|local|localdomain|lan|corp|intra|private|cluster|cloud|io|ai"
-HOST = rf"(?<![A-Za-z0-9./-])(?=[A-Za-z0-9.-]*[0-9-])[A-Za-z0-9-]{{1,63}}(?:\.[A-Za-z0-9-]{{1,63}})*\.(?:{_ENDS})(?![\w-])"
+HOST = (
+    rf"(?<![A-Za-z0-9./-])(?=[A-Za-z0-9.-]*[0-9-])[A-Za-z0-9-]{{1,63}}(?:\.[A-Za-z0-9-]{{1,63}})*\.(?:{_ENDS})(?![\w-])"
+)
 """Full names of machines: several labels, the last one a domain's, a digit or a hyphen somewhere."""
 
 HOME = r"/(?:home|Users)/[^\s/'\"<>:,)\]}]+|/root(?![\w-])"
