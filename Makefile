@@ -16,7 +16,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # What `make accuracy` looks at: see python -m tests.accuracy --help. It takes about an hour on two cores.
 ACCURACY := --rounds 3 --load both --sglang --healthy 50 --table docs/accuracy.md
 
-.PHONY: help demo test test-fast lint docs bench bench-logs accuracy accuracy-logs fuzz wheel clean
+.PHONY: help demo test test-fast lint docs bench bench-logs bench-regress accuracy accuracy-logs fuzz wheel clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -47,6 +47,9 @@ accuracy: $(DEV_INSTALLED)
 
 bench-logs: $(DEV_INSTALLED)
 	@$(BIN)/python benchmarks/logscan.py
+
+bench-regress: $(DEV_INSTALLED)
+	@$(BIN)/python benchmarks/regress.py
 
 accuracy-logs: $(DEV_INSTALLED)
 	@$(BIN)/python tests/corpus/score.py

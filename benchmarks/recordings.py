@@ -138,7 +138,7 @@ class _Recording:
             Link(
                 tid=one.key.pid * 1000 + 20 * number,
                 through="tcp",
-                detail=f"TCP on descriptor {20 + number}, port {26_444 + number} to port {35_000 + number}, in a set of 5",
+                detail=f"TCP on descriptor {20 + number}, port {26_444 + number} to port {35_000 + number}",
                 ends=Known((LinkEnd(ranks[number % len(ranks)], True, 18, False, "sglang::schedul", None),)),
                 weak=True,
             )

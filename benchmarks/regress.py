@@ -1,7 +1,7 @@
 """How long `hangdoc regress` takes over many traces of 30 s with 8 ranks, and how large a trace is.
 
-Run it with `python benchmarks/regress.py`; --traces 100 for a short one. The limits that it is held against: 1,000 traces
-in 60 s on two cores, and 1 MB for 8 ranks x 150 threads at 1 Hz for 60 s.
+Run it with `python benchmarks/regress.py`; --traces 100 for a short one. The limits that it is held against: 1,000
+traces in 60 s on two cores, and 1 MB for 8 ranks x 150 threads at 1 Hz for 60 s.
 """
 
 from __future__ import annotations

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from math import ceil
-from typing import Annotated
-
 import typer
 
+from hangdoc.cli import observing
 from hangdoc.cli import watch_options as options
 from hangdoc.cli.command import command_of
-from hangdoc.cli.good_starts import GoodStarts, baseline_of
-from hangdoc.cli.options import Json, NoColor, NoRedact, Patience, Pid, Port, patience_of
+from hangdoc.cli.good_starts import GoodStarts
+from hangdoc.cli.options import Json, NoColor, NoRedact, Patience, Pid, Port
 
 
 def watch(
     context: typer.Context,
     pid: Pid = None,
     port: Port = None,
-    once: Annotated[bool, typer.Option("--once", help="One observation, one report, one exit code.")] = False,
-    window: Annotated[float, typer.Option(metavar="S", min=3, max=3600, help="Seconds to observe at least.")] = 5.0,
-    max_window: Annotated[
-        float, typer.Option(metavar="S", min=3, max=3600, help="Seconds to go on while the readings do not agree.")
-    ] = 30.0,
+    once: observing.Once = False,
+    window: observing.Least = 5.0,
+    max_window: observing.Most = 30.0,
     until: options.Until = None,
     timeout: options.Timeout = None,
     exec_: options.Exec = False,
@@ -31,9 +27,7 @@ def watch(
     state: options.State = None,
     metrics_port: options.MetricsPort = None,
     patience: Patience = None,
-    http_generate: Annotated[
-        bool, typer.Option("--http-generate", help="Also GET /health_generate: sends a token through the scheduler.")
-    ] = False,
+    http_generate: observing.HttpGenerate = False,
     baseline: GoodStarts = None,
     no_redact: NoRedact = False,
     as_json: Json = False,
@@ -67,18 +61,10 @@ def watch(
     from hangdoc.cli.outlets import Wishes
     from hangdoc.cli.recorded import watch_once
     from hangdoc.cli.unattended import follow_launch, start_launch
-    from hangdoc.observe.attach import Setting
     from hangdoc.observe.follow import Goal
-    from hangdoc.observe.look import Window
 
-    span = Window(window, max(window, max_window))
-    setting = Setting(
-        kept_rounds=ceil(span.most_s) + 2,
-        patience_s=patience_of(patience),
-        http_generate=http_generate,
-        baseline=baseline_of(baseline),
-        redact=not no_redact,
-    )
+    span = observing.span_of(window, max_window)
+    setting = observing.setting_of(span, patience, baseline, http_generate=http_generate, no_redact=no_redact)
     if once:
         return watch_once(pid, port, setting, record, span, as_json=as_json, no_color=no_color)
     address = options.address_of(metrics_port)

@@ -31,7 +31,7 @@ def misfits(expected: Mapping[str, Any]) -> list[str]:
     )
 
 
-def _fields(record: type[msgspec.Struct]) -> dict[str, Any]:
+def _fields(record: type) -> dict[str, Any]:
     return {field.name.rstrip("_"): field.type for field in msgspec.structs.fields(record)}
 
 
@@ -65,10 +65,11 @@ def _value(value: Any, kind: Any, where: str) -> list[str]:
 
 
 def _plain(value: Any, kind: type, where: str) -> list[str]:
-    if issubclass(kind, msgspec.Struct) or kind is dict:
-        if not isinstance(value, dict):
-            return [f"{where} has to be a table, not {_shown(value)}"]
-        return _object(value, _fields(kind), where) if kind is not dict else []
+    is_record = issubclass(kind, msgspec.Struct)
+    if (is_record or kind is dict) and not isinstance(value, dict):
+        return [f"{where} has to be a table, not {_shown(value)}"]
+    if is_record:
+        return _object(value, _fields(kind), where)
     fits = isinstance(value, kind) or (kind is float and isinstance(value, int))
     return [] if fits else [f"{where} cannot be {_shown(value)}"]
 

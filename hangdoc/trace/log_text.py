@@ -174,7 +174,7 @@ class LogRedactor:
 
 
 def redacted(pieces: Iterable[bytes], redactor: LogRedactor) -> Iterator[bytes]:
-    """Yield the log's lines redacted, with the ends of line that they had (a progress bar's \\r, too)."""
+    """Yield the log's lines redacted, with the ends that they had (a progress bar's carriage return, too)."""
     rest, dropped = b"", 0
     for piece in pieces:
         *lines, rest = re.split(rb"(?<=[\n\r])", rest + piece)

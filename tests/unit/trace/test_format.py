@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import zstandard
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from benchmarks.recordings import hung_launch
@@ -83,15 +82,21 @@ def test_a_broken_record_of_a_known_kind_is_damage(line: bytes) -> None:
         read(with_lines(redact(sample.trace()), line))
 
 
+def read_or_none(data: bytes) -> Trace | None:
+    try:
+        return read(data)
+    except HangdocError:
+        return None
+
+
 def test_any_prefix_of_a_real_file_reads_as_a_prefix_of_its_records() -> None:
     """Every cut of a recorded file, byte by byte: its first records, or one clear error before the header is whole."""
     whole = (SCHEMAS / "schema-1.hangtrace").read_bytes()
     trace, counts = read(whole), []
     for cut in range(1, len(whole), 7):
-        try:
-            found = read(whole[:cut])
-        except HangdocError as error:
-            assert not counts, f"a longer prefix reads no more: {error.message}"
+        found = read_or_none(whole[:cut])
+        if found is None:
+            assert not counts, "a longer prefix reads no more"
             continue
         assert found.snapshots == trace.snapshots[: len(found.snapshots)]
         assert found.stacks == trace.stacks[: len(found.stacks)]

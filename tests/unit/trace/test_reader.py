@@ -155,7 +155,6 @@ SNAPSHOTS = sample.trace().snapshots
         ([EndLine(0), EndLine(0)], "follows the end record"),
         ([sample.header()], "second header"),
         ([SnapshotLine(SNAPSHOTS[1]), {"type": "snapshot"}], "after 1 snapshots"),
-        ([{"type": "weather"}], "weather"),
     ],
 )
 def test_damage_in_the_middle_is_told_with_its_place(lines: list[Any], reason: str) -> None:
