@@ -85,9 +85,9 @@ class Folder:
     """Takes rounds like a writer, and evidence when asked; a disk that fails is complained of and tried again later.
 
     Bound: all files together take limit_bytes at most, and the part of the window that is being written; the oldest
-    parts go first, then the oldest evidence, never the newest of it, nor what another watch is writing. Names begin with
-    what it is and the time, and end with a random token, so that a watch that was started again, or a second one, goes
-    on beside what is there.
+    parts go first, then the oldest evidence, never the newest of it, nor what another watch is writing. Names begin
+    with what it is and the time, and end with a random token, so that a watch that was started again, or a second one,
+    goes on beside what is there.
     """
 
     def __init__(self, path: Path, complain: Callable[[str], None], limit_bytes: int = LIMIT_BYTES) -> None:
