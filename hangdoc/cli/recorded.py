@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hangdoc.cli.failure import complain
 from hangdoc.cli.live import look_once
@@ -11,12 +12,18 @@ from hangdoc.cli.output import emit_diagnosis
 from hangdoc.errors import ExitCode
 from hangdoc.observe.attach import Setting, attach
 from hangdoc.observe.look import Window
-from hangdoc.trace.forgiving import Forgiving
+
+if TYPE_CHECKING:
+    from hangdoc.trace.forgiving import Forgiving
 
 
 def recording_at(path: Path | None) -> Forgiving | None:
     """Return what records to a trace beside an observation; None when none was asked for."""
-    return None if path is None else Forgiving(path, complain)
+    if path is None:
+        return None
+    from hangdoc.trace.forgiving import Forgiving  # for what records: one look must not wait for it
+
+    return Forgiving(path, complain)
 
 
 def code_with(code: ExitCode, recording: Forgiving | None) -> ExitCode:

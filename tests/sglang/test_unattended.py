@@ -13,10 +13,12 @@ from hangdoc.trace.reader import read
 from tests.sglang.launches import Launch, start
 from tests.sglang.provision import Rig
 from tests.sglang.scenarios import SCENARIOS, Log
+from tests.sglang.soak import soak
 from tests.unit.cli.commands import argv, environment, run
 
 WATCHDOG_S = 20
 FIRED = Log(r"watchdog timeout \(self\.watchdog_timeout=20")
+SHORT_SOAK_S = 48.0
 LIMIT_S = 300.0  # only a safety net
 
 
@@ -68,3 +70,17 @@ def test_evidence_before_the_watchdog(rig: Rig, tmp_path: Path) -> None:
         if sample.probe == "stacks" and sample.process is not None and hasattr(sample.reading, "value")
     }
     assert schedulers <= dumped
+
+
+def test_a_short_soak(rig: Rig, tmp_path: Path) -> None:
+    """A healthy server, idle and loaded in turn, is never called a hang, and hangdoc does not grow."""
+    with start("healthy-tp1", directory=tmp_path / "server", rig=rig) as launch:
+        done = soak(launch.wait_until_ill(), SHORT_SOAK_S, tmp_path)
+    print("\n".join(done.lines()))
+    assert done.documents
+    assert done.false_hangs() == []
+    assert done.growth_is_flat(), list(done.lines())
+    assert done.code in (0, 3), done.complaints  # whatever the last moment looked like, it was no hang
+    assert {str(one["verdict"]) for one in done.documents} <= {"healthy", "undetermined"}
+    assert any(one["verdict"] == "healthy" for one in done.documents)
+    assert not list((tmp_path / "evidence").glob("hang-*"))
