@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
+from functools import cached_property
 
 from hangdoc.logs.anchors import candidates, may_be_known
 from hangdoc.logs.prefixes import Unwrapped, unwrap
@@ -14,9 +16,6 @@ from hangdoc.model.engine import Engine, LogLine
 from hangdoc.model.log import LogEvent
 
 _CONTROL = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\n]*\x07")
-LONGEST_PIECE_BYTES = 1 << 20
-"""A line that is longer is cut here: no engine prints one, and the memory must stay flat. Arbitrary."""
-
 _LONGEST_LINE = 20_000
 """Characters of a line that are looked at: the longest lines an engine prints are its server_args, about 10,000."""
 
@@ -57,6 +56,27 @@ def text_of(raw: bytes) -> str:
 def colourless(raw: bytes) -> bytes:
     """Return a part of a log without what steers a terminal: a colour may stand in the middle of a text."""
     return _CONTROL.sub(b"", raw) if b"\x1b" in raw else raw
+
+
+class WithoutColours:
+    """Places in a part of a log whose colours were taken out; begin: where that part begins in the log."""
+
+    def __init__(self, raw: bytes, begin: int) -> None:
+        self._raw, self._begin = raw, begin
+
+    @cached_property
+    def _cuts(self) -> tuple[list[int], list[int]]:
+        """The places where something was taken out, and how much up to there; most parts are never asked."""
+        places, removed = [], [0]
+        for match in _CONTROL.finditer(self._raw):
+            places.append(match.start() - removed[-1])
+            removed.append(removed[-1] + len(match[0]))
+        return places, removed
+
+    def place_of(self, at: int) -> int:
+        """Return the place in the log of a line that begins here without colours, its own colours before it."""
+        places, removed = self._cuts
+        return self._begin + at + removed[bisect_left(places, at)]
 
 
 def decoded(raw: bytes) -> str:

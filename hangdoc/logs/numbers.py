@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from hangdoc.logs.lines import LONGEST_PIECE_BYTES, colourless
 from hangdoc.model.log import LogEvent
 
 NUMBERED = frozenset({"crash", "error", "watchdog"})
@@ -14,28 +13,19 @@ NUMBERED = frozenset({"crash", "error", "watchdog"})
 
 
 class LineNumbers:
-    """Counts line feeds of a log that streams by; carriage returns, as bars write them, end no line.
-
-    Offsets are those of Stream: of whole lines, without colours.
-    """
+    """Counts line feeds of a log that streams by; carriage returns, as bars write them, end no line."""
 
     def __init__(self) -> None:
         self._piece, self._begin, self._counted_to, self._feeds = b"", 0, 0, 0
-        self._rest = b""
 
     def feed(self, piece: bytes) -> None:
         """Take the next bytes, as they stand in the log."""
-        data = self._rest + piece
-        end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
-        if not end and len(data) > LONGEST_PIECE_BYTES:
-            data, end = data + b"\r", len(data) + 1  # Stream ends it there, too
-        self._rest = data[end:]
-        if end:
-            self.number_of(self.end)
-            self._piece, self._begin = colourless(data[:end]), self.end
+        end = self._begin + len(self._piece)
+        self.number_of(end)
+        self._piece, self._begin = piece, end
 
     def number_of(self, offset: int) -> int:
-        """Return the number of the line at an offset in the newest lines or beside them; offsets only grow."""
+        """Return the number of the line at an offset in the newest piece, or just before it; offsets only grow."""
         until = min(offset - self._begin, len(self._piece))
         if until > self._counted_to - self._begin:
             self._feeds += self._piece.count(b"\n", max(0, self._counted_to - self._begin), until)
@@ -44,13 +34,8 @@ class LineNumbers:
 
     @property
     def end(self) -> int:
-        """The offset up to which whole lines have been taken."""
+        """The offset up to which the log has been taken."""
         return self._begin + len(self._piece)
-
-    @property
-    def reach(self) -> int:
-        """The offset up to which all has been taken, the last line included, which nothing has ended yet."""
-        return self.end + len(self._rest)
 
 
 def numbered(events: tuple[LogEvent, ...], again: Iterable[bytes]) -> tuple[LogEvent, ...]:
@@ -66,7 +51,6 @@ def numbered(events: tuple[LogEvent, ...], again: Iterable[bytes]) -> tuple[LogE
         while wanted and wanted[-1] < lines.end:
             found[wanted[-1]] = lines.number_of(wanted[-1])
             wanted.pop()
-    found |= {offset: lines.number_of(offset) for offset in reversed(wanted) if offset <= lines.reach}
     return tuple(
         replace(event, line=found[event.offset]) if event.kind in NUMBERED and event.offset in found else event
         for event in events

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 
 from hangdoc.logs.anchors import may_be_known
 from hangdoc.logs.journal import ENDLESS, Journal
-from hangdoc.logs.lines import LONGEST_PIECE_BYTES, colourless, decoded, pieces, read_line, text_of
+from hangdoc.logs.lines import WithoutColours, colourless, decoded, pieces, read_line, text_of
 from hangdoc.logs.numbers import LineNumbers
 from hangdoc.logs.scan import Lines, lines_for
 from hangdoc.logs.stamps import stamp_of
@@ -20,6 +21,9 @@ from hangdoc.model.log import LogEvent
 
 TAIL_BYTES = 256 << 10
 """The log's end, in which every kind of line is looked for. Arbitrary: some 1,500 lines."""
+
+LONGEST_PIECE_BYTES = 1 << 20
+"""A line that is longer is cut here: no engine prints one, and the memory must stay flat. Arbitrary."""
 
 MOST_PIECES = 1_000
 """Pieces of the tail before they are joined: standard input may give a line at a time. Arbitrary."""
@@ -97,19 +101,21 @@ class Stream:
         return LogText(self._timed(), self._lines, self.size_bytes, _last_stamp(tail))
 
     def _take(self, data: bytes, begin: int, end: int) -> None:
-        """Take the whole lines in data[begin:end]; places in the log are counted without colours."""
-        if data.find(b"\x1b", begin, end) >= 0:
-            data = colourless(data[begin:end])
-            begin, end = 0, len(data)
+        """Take the whole lines in data[begin:end]."""
         shift = self._tail_end - begin
         self._tail_end += end - begin
         self._keep(data, begin, end)
         if self.journal.is_over:
             return
+        place_of: Callable[[int], int] = shift.__add__
+        if data.find(b"\x1b", begin, end) >= 0:
+            raw, data = data[begin:end], colourless(data[begin:end])
+            place_of = WithoutColours(raw, shift + begin).place_of
+            begin, end = 0, len(data)
         counted_from = begin
         journal = self.journal
-        for start, stop in self._lines_of(data, begin, end, lambda at: journal.follows(shift + at)):
-            event = self.journal.line(decoded(data[start:stop]), shift + start)
+        for start, stop in self._lines_of(data, begin, end, lambda at: journal.follows(place_of(at))):
+            event = journal.line(decoded(data[start:stop]), place_of(start))
             if event is not None and event.name == "server-args":
                 self._lines, counted_from, self._counting = 0, start, True
             elif event is not None and event.name == "ready" and self._counting:
@@ -145,7 +151,7 @@ class Stream:
 def _endless(tail: bytes, engine: Engine, offset: int) -> list[LogEvent]:
     """Return the events of the kinds that come without end; other lines are told from them before they are read."""
     only = _of_endless_kinds(engine)
-    lines = ((start, decoded(raw)) for start, raw in pieces(tail))
+    lines = ((start, text_of(raw)) for start, raw in pieces(tail))
     events = [read_line(line, engine, offset + start) for start, line in lines if may_be_known(line, only)]
     return [event for event in events if event is not None and event.kind in ENDLESS]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hangdoc import discovery
 from hangdoc.engines.sglang import ENGINE
-from hangdoc.logs.lines import colourless, events
+from hangdoc.logs.lines import events
 from hangdoc.logs.scan import Lines, expressions_of, lines_around, one_by_one, with_hyperscan, without_dull
 from hangdoc.logs.stream import LONGEST_PIECE_BYTES, LogText, Stream
 from hangdoc.model.engine import Engine
@@ -121,7 +121,7 @@ def test_dull_lines_hide_nothing(log: Path) -> None:
     """Of a real log every event is found that reading line by line finds; of bars, which have no end, the last ones."""
     data = log.read_bytes()
     found = {(event.name, event.offset) for event in read(data, 1000)[0].events}
-    line_by_line = [event for event in events(colourless(data) + b"\n", ENGINE) if event.kind != "progress"]
+    line_by_line = [event for event in events(data + b"\n", ENGINE) if event.kind != "progress"]
     assert {(event.name, event.offset) for event in line_by_line} <= found
 
 
@@ -218,3 +218,11 @@ def test_matches_become_lines_once() -> None:
     """Several matches in one line are one line."""
     data = b"aa bb\ncc\ndd dd\n"
     assert list(lines_around(data, [14, 11, 2, 5], 0, len(data), lambda _: False)) == [(0, 5), (9, 14)]
+
+
+def test_places_in_a_coloured_log() -> None:
+    """Where a line stands in the log does not depend on its colours being taken out."""
+    line = b"\x1b[32m[2026-11-29 12:00:01 TP1]\x1b[0m Load \x1b[1mweight begin.\x1b[0m\n"
+    for step in (1, 7, 999):
+        found = read(line * 3, step)[0].events
+        assert [event.offset for event in found] == [0, len(line), 2 * len(line)]
