@@ -44,16 +44,21 @@ def main() -> None:
         subprocess.run(
             [*command, "--update", "--yes"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
         )
-        begin_s = time.monotonic()
+        before_s, begin_s = cpu_s(), time.monotonic()
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        took_s = time.monotonic() - begin_s
-    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+        took_s, used_s = time.monotonic() - begin_s, cpu_s() - before_s
+    largest_mib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     print(done.stdout.splitlines()[-1])
     print(
-        f"{asked.traces} traces of 30 s, 8 ranks x 150 threads, {asked.jobs} processes: {took_s:.1f} s, "
-        f"{1000 * took_s * asked.jobs / asked.traces:.0f} ms of a process for each; "
-        f"largest process {spent.ru_maxrss / 1024:.0f} MiB"
+        f"{asked.traces} traces of 30 s, 8 ranks x 150 threads, {asked.jobs} processes: {took_s:.1f} s; "
+        f"{1000 * used_s / asked.traces:.0f} ms of CPU time for each; largest process {largest_mib:.0f} MiB"
     )
+
+
+def cpu_s() -> float:
+    """CPU time of the children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def fill(directory: Path, traces: int) -> None:
