@@ -26,7 +26,7 @@ HIDDEN, LAYERS, NAN_TOKEN = 256, 4, 13
 class Layer(nn.Module):
     """Adds one to the residual, as a layer of older versions gets and gives it."""
 
-    def forward(self, hidden_states: Any, forward_batch: Any, residual: Any) -> Any:
+    def forward(self, hidden_states: Any, forward_batch: Any, residual: Any) -> Any:  # noqa: ARG002 - looked for by name
         residual = hidden_states if residual is None else hidden_states + residual
         return torch.ones_like(hidden_states), residual
 
