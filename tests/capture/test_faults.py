@@ -122,7 +122,11 @@ def test_prefill_waits_for_a_full_queue(rig: Rig, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("mode", "reason", "kept"),
-    [("skipping", "a prefill ran past the hooks", 1), ("scattered", "the states of 4 tokens are scattered", 0)],
+    [
+        ("skipping", "a prefill ran past the hooks", 1),
+        ("scattered", "the states of 4 tokens are scattered", 0),
+        ("unreadable", "a state cannot be read in this SGLang and model (NotImplementedError: a handoff)", 0),
+    ],
 )
 def test_what_cannot_be_right_stops_the_capture(rig: Rig, tmp_path: Path, mode: str, reason: str, kept: int) -> None:
     """States that are not there, or not whole, stop the capture with the reason; none is ever written wrong."""
@@ -130,6 +134,18 @@ def test_what_cannot_be_right_stops_the_capture(rig: Rig, tmp_path: Path, mode: 
     assert done.stdout.startswith(reason)
     assert f"hangdoc capture STOPPED: {reason}" in done.stderr
     assert whole(tmp_path)["samples"] == kept
+
+
+def test_what_cannot_be_captured_ends_the_start(rig: Rig, tmp_path: Path) -> None:
+    """Scattered states, a layer that is not there and a model with two lists of layers end the start."""
+    said = drive(rig, tmp_path, "refused").stdout.splitlines()
+    assert [line[:60] for line in said] == [
+        "hangdoc capture: pp_size=2: pipeline stages hold their layers "[:60],
+        "hangdoc capture: the model has layers 0 to 3, and no [4]",
+        "ModuleDict: looked for one list of 4 `layers` whose forward takes"[:60],
+    ]
+    assert said[2].endswith("found model, other")
+    assert not (tmp_path / ".hangdoc" / "run.json").exists()
 
 
 def test_samples_of_another_kind_are_not_mixed(rig: Rig, tmp_path: Path) -> None:
