@@ -99,11 +99,7 @@ class Small:
 
     def wait(self) -> None:
         """Until all that was offered is written, or capture has stopped and said so."""
-        with self.writer._change:
-            while self.writer._queue and not self.writer.stopped:
-                self.writer._change.wait()
-        if self.writer.stopped:
-            self.writer._thread.join()
+        self.writer.finish()
 
 
 def numbered(directory: Path, first: int, last: int, length: int) -> None:
@@ -112,7 +108,6 @@ def numbered(directory: Path, first: int, last: int, length: int) -> None:
     for number in range(first, last):
         small.prefill(request(number, [number % 7] * length, hangdoc_index=number))
         small.wait()
-    small.writer.tally.save()
 
 
 def free(directory: Path, count: int) -> None:
@@ -121,7 +116,6 @@ def free(directory: Path, count: int) -> None:
     for number in range(count):
         small.prefill(request(number, [1, 2, 3]))
     small.wait()
-    small.writer.tally.save()
 
 
 def stuck(directory: Path, length: int) -> None:
@@ -158,7 +152,6 @@ def unusual(directory: Path) -> None:
     small.session.warming.end()
     small.prefill(request(6, [8, 8], hangdoc_index=6))
     small.wait()
-    small.writer.tally.save()
 
 
 def held_back(directory: Path) -> None:

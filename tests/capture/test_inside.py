@@ -208,7 +208,7 @@ def test_samples_lie_where_specforge_puts_them(index: int, name: str) -> None:
 
 def test_the_next_number_follows_the_last(tmp_path: Path) -> None:
     """Numbers go on behind the last sample, compressed ones included; temporary files have none."""
-    for name in ("rows_0-2000/data_3.ckpt", "rows_2000-4000/data_2001.ckpt.gz", "rows_2000-4000/.data_2007.1-1.tmp"):
+    for name in ("rows_0-2000/data_3.ckpt", "rows_2000-4000/data_2001.ckpt.gz", "rows_2000-4000/.data_2007.1-1-0.tmp"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     assert layout.next_free(tmp_path) == 2002
