@@ -114,5 +114,6 @@ def _of_model(
         return [f"looked for class {found.architecture} in sglang/srt/models and did not find it"], []
     other = model.OTHER_RESIDUALS.search(source.read_text(errors="replace"))
     if other:
-        return [f"{found.architecture}: its residual is no plain sum (sglang/srt/models/{source.name}: {other[1]})"], []
+        where = f"sglang/srt/models/{source.name}: {other[other.lastindex or 0]}"
+        return [f"{found.architecture}: its residual is no plain sum ({where})"], []
     return [], []

@@ -41,10 +41,11 @@ class Stack(nn.Module):
         self.norm = nn.Identity()
         self.skips = False
         self.scatters = 1
+        self.streams = 1
         self.batch = SimpleNamespace()
 
     def forward(self, ids: Any) -> Any:
-        hidden = ids[:: self.scatters, None].float().expand(-1, HIDDEN).clone()
+        hidden = ids[:: self.scatters, None].float().expand(-1, HIDDEN * self.streams).clone()
         hidden[ids[:: self.scatters] == NAN_TOKEN] = float("nan")
         residual = None
         for layer in self.layers:
@@ -204,6 +205,14 @@ class Double(Small):
         return nn.ModuleDict({"model": self.stack, "other": Stack()})
 
 
+def many_streams(directory: Path) -> None:
+    """A model that carries several streams: its states are wider than its hidden size."""
+    small = Small(directory)
+    small.stack.streams = 2
+    small.prefill(request(0, [1, 2, 3, 4]))
+    print(small.writer.stopped)
+
+
 def refused(directory: Path) -> None:
     """Starts that cannot be captured."""
     for kind, given in (
@@ -228,6 +237,6 @@ def unreadable(directory: Path) -> None:
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO)
-    modes = (numbered, free, stuck, unusual, held_back, skipping, scattered, refused, unreadable)
+    modes = (numbered, free, stuck, unusual, held_back, skipping, scattered, many_streams, refused, unreadable)
     mode = {known.__name__: known for known in modes}[sys.argv[2]]
     mode(Path(sys.argv[1]), *map(int, sys.argv[3:]))
