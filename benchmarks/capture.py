@@ -43,7 +43,8 @@ def measure(directory: Path, form: str, samples: list[Sample]) -> None:
     writer.finish()
     lasted_s, worked_s = time.perf_counter() - began, time.process_time() - all_cpu
     print(
-        f"{form}: {size / 1e9:.2f} GB in {lasted_s:.2f} s, {size / 1e9 / lasted_s:.2f} GB/s ({size / 1e9 / worked_s:.2f} GB a CPU second); "
+        f"{form}: {size / 1e9:.2f} GB in {lasted_s:.2f} s, {size / 1e9 / lasted_s:.2f} GB/s "
+        f"({size / 1e9 / worked_s:.2f} GB a CPU second); "
         f"the forward thread waited {offered_s * 1e3 / len(samples):.2f} ms a sample ({offered_cpu_s * 1e3:.2f} ms CPU)"
     )
 
