@@ -8,7 +8,20 @@ from typing import Annotated
 import typer
 
 from hangdoc import __version__
-from hangdoc.cli import demo, diagnose, explain, healthcheck, kill_clean, probes, record, redact, regress, replay, watch
+from hangdoc.cli import (
+    capture,
+    demo,
+    diagnose,
+    explain,
+    healthcheck,
+    kill_clean,
+    probes,
+    record,
+    redact,
+    regress,
+    replay,
+    watch,
+)
 from hangdoc.cli.closed import Closed
 from hangdoc.cli.command import TakesCommand
 from hangdoc.cli.escape import Commands, OneCommand, escaped
@@ -24,7 +37,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
 app.command(cls=TakesCommand)(watch.watch)
-for module in (diagnose, record, replay, regress, redact, kill_clean, healthcheck, probes, explain, demo):
+for module in (diagnose, record, replay, regress, redact, kill_clean, healthcheck, capture, probes, explain, demo):
     app.command(cls=OneCommand)(getattr(module, module.__name__.rpartition(".")[2]))
 
 
