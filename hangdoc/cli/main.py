@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from hangdoc import __version__
-from hangdoc.cli import demo, diagnose, explain, kill_clean, probes, record, replay, watch
+from hangdoc.cli import demo, diagnose, explain, kill_clean, probes, record, relaunch, replay, watch
+from hangdoc.cli.command import TakesCommand
 from hangdoc.cli.escape import Commands, escaped
 from hangdoc.cli.failure import complain
 from hangdoc.errors import ExitCode
@@ -22,6 +23,9 @@ app = typer.Typer(
 )
 for module in (watch, diagnose, record, replay, kill_clean, probes, explain, demo):
     app.command()(getattr(module, module.__name__.rpartition(".")[2]))
+
+
+app.command(cls=TakesCommand)(relaunch.relaunch)
 
 
 def _show_version(wanted: bool) -> None:
