@@ -24,8 +24,11 @@ def default_log() -> Path:
     return Path.cwd() / f"hangdoc-relaunch-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.log"
 
 
-def check_command(command: Command, engine: EngineCommand | None, *, ran_before: bool) -> None:
-    """Raise HangdocError (2) when the working directory, the program or the engine's package is not there."""
+def check_command(command: Command, engine: EngineCommand | None, *, guessed: bool) -> None:
+    """Raise HangdocError (2) when the working directory or the program is not there.
+
+    guessed: the interpreter was looked for on PATH; then it must have the engine, too.
+    """
     if not command.cwd.is_dir():
         raise HangdocError(f"the working directory {command.cwd} is not there: {NOTHING}", "make it again")
     if any("\0" in text for text in (*command.argv, *command.environment, *command.environment.values())):
@@ -37,10 +40,10 @@ def check_command(command: Command, engine: EngineCommand | None, *, ran_before:
         where = "" if "/" in program else " on the PATH of the new launch"
         message = f"there is no program {program!r}{where} that may be run: {NOTHING}"
         raise HangdocError(message, "give the command as you would type it in a shell")
-    if not ran_before and engine is not None and engine.interpreter is not None and not engine.is_found:
+    if guessed and engine is not None and engine.interpreter is not None and not engine.is_found:
         python = command.argv[engine.begin]
         message = f"{engine.name} is not installed where {python} looks for modules: {NOTHING}"
-        raise HangdocError(message, "name the right interpreter: --map python=/path/to/python for a trace, or -- ARGV")
+        raise HangdocError(message, f"name the right interpreter: --map {Path(python).name}=/path/to/python")
 
 
 def check_log(log: Path) -> None:

@@ -25,18 +25,17 @@ STARTERS = frozenset({"sglang", "vllm", "torchrun", "accelerate"})
 
 @dataclass(frozen=True)
 class EngineCommand:
-    """The engine inside a command line. begin: its first word's index; options: None when its sources are not found."""
+    """The engine inside a command line. begin: its first word's index; options: None when its sources are not found.
+
+    is_found: its package is there for the interpreter that would run it.
+    """
 
     name: EngineName
     begin: int
     interpreter: Interpreter | None
     version: str = ""
     options: frozenset[str] | None = None
-
-    @property
-    def is_found(self) -> bool:
-        """Whether the engine's package is there for the interpreter that would run it."""
-        return bool(self.version) or self.options is not None
+    is_found: bool = False
 
 
 def engine_in(command: Command) -> EngineCommand | None:
@@ -72,7 +71,8 @@ def _described(name: EngineName, begin: int, command: Command) -> EngineCommand:
         return EngineCommand(name, begin, interpreter)
     inside = package_directory(interpreter, package)
     version = loaded_version(interpreter, package) or ""
-    return EngineCommand(name, begin, interpreter, version, None if inside is None else read_options(inside))
+    options = None if inside is None else read_options(inside)
+    return EngineCommand(name, begin, interpreter, version, options, is_found=bool(version) or inside is not None)
 
 
 def _assigned(words: tuple[str, ...]) -> Iterator[tuple[str, str]]:

@@ -56,7 +56,7 @@ def make_plan(wishes: Wishes, say: Say) -> Plan:
     origin, trace = _origin(wishes)
     command = replace(origin.command, environment={**origin.command.environment, **wishes.set_})
     engine = engine_in(command)
-    check_command(command, engine, ran_before=origin.kind == "process")
+    check_command(command, engine, guessed=origin.kind == "trace")
     reading: Reading[tuple[Gpu, ...]] = Missing("gpu", "not-taken") if wishes.profile == "none" else read_gpus()
     choice = choose(wishes.profile, reading, command.environment)
     facts = _facts(choice, reading, command, engine, wishes)

@@ -54,6 +54,11 @@ class Stage(Theatre):
         subprocess.run(command, check=True, capture_output=True, env=environment(), timeout=LONGEST_S)
         return path
 
+    def close_programs(self) -> None:
+        """Wait for the programs that were started here and have ended."""
+        for program in self._programs:
+            program.wait()
+
     def servers(self) -> dict[int, tuple[str, ...]]:
         """The living stand-in launchers of this stage and their command lines."""
         found = {pid: read_argv(PROC, pid) for pid in self.left()}
