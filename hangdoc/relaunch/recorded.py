@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hangdoc.errors import HangdocError
-from hangdoc.launch.commands import is_python_name, parse_python
+from hangdoc.launch.commands import parse_python
 from hangdoc.launch.find import PROC
 from hangdoc.launch.interpreter import expected
 from hangdoc.launch.table import read_entry
@@ -110,7 +110,7 @@ def _value(token: str, option: str, filling: _Filling) -> str | None:
 
 def _program(word: str, position: int, before: tuple[str, ...], filling: _Filling) -> str:
     """Find again what redaction reduced to a file's name: the interpreter, an engine's script, an installed file."""
-    is_script = position > 0 and _is_script(before)
+    is_script = position > 0 and _is_script(before, word)
     if position and not is_script:
         return word
     if "/" not in word:
@@ -125,12 +125,10 @@ def _program(word: str, position: int, before: tuple[str, ...], filling: _Fillin
     return word
 
 
-def _is_script(before: tuple[str, ...]) -> bool:
-    """Say whether the next word is the script that a Python interpreter runs."""
-    if not is_python_name(Path(before[0]).name):
-        return False
-    python = parse_python((*before, "x"))
-    return python is not None and python.way == "script" and python.program == "x"
+def _is_script(before: tuple[str, ...], word: str) -> bool:
+    """Say whether a word is the script that a Python interpreter runs: the last thing that it needs to know."""
+    python = parse_python((*before, word))
+    return python is not None and python.way == "script" and not python.arguments and python.program == word
 
 
 def _installed(word: str, before: tuple[str, ...], filling: _Filling) -> str:
