@@ -32,7 +32,7 @@ def test_a_command_line_is_started_and_watched(stage: Stage) -> None:
     assert (document["origin"]["kind"], document["ends_first"], document["ended"]) == ("command", [], None)
     assert document["started"]["pid"] in stage.servers()
     assert Path(document["started"]["log"]).parent == stage.folder
-    assert os.stat(document["started"]["log"]).st_mode & 0o777 == 0o600
+    assert Path(document["started"]["log"]).stat().st_mode & 0o777 == 0o600
 
 
 def test_a_script_is_waited_for_until_it_has_started_the_engine(stage: Stage) -> None:

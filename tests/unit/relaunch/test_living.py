@@ -91,7 +91,7 @@ def test_one_that_dies_at_once_is_a_crash(stage: Stage) -> None:
 
 
 def test_a_script_is_left_out_and_the_engine_started_again(stage: Stage) -> None:
-    """`bash run.sh` above the engine ends with it; what is started again is the engine, with the script's environment."""
+    """`bash run.sh` above the engine ends with it; what is started again is the engine, in its environment."""
     script = stage.folder / "run.sh"
     script.write_text(f"export FROM_SCRIPT=yes\n{' '.join(stage.server())}\ntrue\n")
     stage.start(["bash", str(script)], "ready")

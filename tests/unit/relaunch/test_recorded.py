@@ -99,7 +99,7 @@ def test_every_unresolved_token_is_named(tmp_path: Path) -> None:
 
 def test_a_program_that_is_not_on_path_is_unresolved(tmp_path: Path) -> None:
     """Redaction keeps a program's name without its directory."""
-    with pytest.raises(HangdocError, match="python .the program: not on PATH"):
+    with pytest.raises(HangdocError, match=r"python \(the program: not on PATH\)"):
         from_trace(recorded(tmp_path, WORDS[:3]), {}, {"PATH": str(tmp_path)})
 
 
