@@ -44,7 +44,7 @@ def restart(wishes: Wishes) -> ExitCode:
         if wishes.dry_run:
             return _finish(course, ExitCode.OK, wishes)
         for ending in course.endings:
-            course.outcome = _end(ending)
+            course.outcome = _end(ending, course.plan.log.parent)
             reason = obstacle(course.outcome, course.plan.port)
             if reason:
                 say(f"hangdoc: {reason}: nothing was started")
@@ -65,8 +65,9 @@ def _present(course: Course, wishes: Wishes) -> None:
         consent(sum(len(one.members) for one in course.endings), yes=wishes.yes)
 
 
-def _end(ending: Ending) -> Outcome:
-    outcome = carry_out(ending, snapshot_path(ending), GPU_TIMEOUT_S, lambda step: say(f"hangdoc: {step}"))
+def _end(ending: Ending, folder: Path) -> Outcome:
+    """End a launch; the evidence goes to a folder that is known to be writable."""
+    outcome = carry_out(ending, folder / snapshot_path(ending), GPU_TIMEOUT_S, lambda step: say(f"hangdoc: {step}"))
     for line in account(outcome):
         say(f"hangdoc: {line}")
     return outcome
@@ -80,10 +81,12 @@ def _start(course: Course, wishes: Wishes) -> ExitCode:
         raise HangdocError(_without_old(error.message, course), error.remedy, error.exit_code) from error
     say(f"hangdoc: started process {started.pid}, its output goes to {plan.log}")
     aim = Aim(wishes.until, wishes.timeout_s, wishes.patience_s, may_be_an_engine(plan))
+    if wishes.until == "ready" and not aim.expects_engine:
+        say("hangdoc: no engine is known in the command, so it will not be told ready: Ctrl-C leaves it to itself")
     watched = watch(started, aim, say, as_json=wishes.as_json)
     course.end, course.diagnosis = watched.end, watched.diagnosis
     if watched.code is ExitCode.HANG and wishes.kill_on_hang and watched.end != "interrupted":
-        course.ended_again = _end_again(started.handle.key)
+        course.ended_again = _end_again(started.handle.key, plan.log.parent)
     _tell(course, watched)
     return _finish(course, watched.code, wishes)
 
@@ -92,11 +95,11 @@ def _without_old(message: str, course: Course) -> str:
     return message if course.outcome is None else f"{message}; the old launch has been ended"
 
 
-def _end_again(root: ProcessKey) -> Outcome | None:
+def _end_again(root: ProcessKey, folder: Path) -> Outcome | None:
     """End what was started; None when nobody is left of it."""
     try:
         with prepared([root], ()) as plans:
-            return _end(plans[0])
+            return _end(plans[0], folder)
     except HangdocError as error:
         say(f"hangdoc: {error.message}")
         return None

@@ -8,9 +8,18 @@ import json
 import os
 import resource
 import sys
+from collections.abc import Callable
 
 CANNOT_EXECUTE = 126
 """What a shell ends with, too."""
+
+
+def attempt(what: str, act: Callable[..., None], *arguments: object) -> None:
+    """Take one thing over; when the kernel refuses it, the log says so and the program is started all the same."""
+    try:
+        act(*arguments)
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"hangdoc: {what} could not be taken over: {error}\n")
 
 
 def main() -> None:
@@ -18,9 +27,9 @@ def main() -> None:
     order = json.loads(sys.argv[1])
     argv = sys.argv[2:]
     for name, (soft, hard) in order["limits"].items():
-        resource.setrlimit(getattr(resource, name), (soft, hard))
+        attempt(name, resource.setrlimit, getattr(resource, name), (soft, hard))
     if order["cpus"]:
-        os.sched_setaffinity(0, order["cpus"])
+        attempt("the binding to CPUs", os.sched_setaffinity, 0, order["cpus"])
     try:
         os.execvp(argv[0], argv)  # noqa: S606 - it is what this program is for
     except OSError as error:

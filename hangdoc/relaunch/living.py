@@ -21,7 +21,8 @@ from hangdoc.relaunch.records import Command, Origin
 NAMESPACES = ("mnt", "pid", "net", "user")
 """In another one of these the same command line means something else."""
 
-LIMITS = tuple(sorted(name for name in dir(resource) if name.startswith("RLIMIT_")))
+LIMITS = tuple(sorted(name for name in dir(resource) if name.startswith("RLIMIT_") and name != "RLIMIT_OFILE"))
+"""RLIMIT_OFILE is another name of RLIMIT_NOFILE."""
 
 AS_IT_STANDS = "give its whole command line: hangdoc relaunch -- PROGRAM ARGUMENTS"
 

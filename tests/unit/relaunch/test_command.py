@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,26 @@ def test_a_script_is_waited_for_until_it_has_started_the_engine(stage: Stage) ->
     ended = stage.relaunch("--json", "--", "bash", str(script))
     assert ended.code == 0, ended.err
     assert ended.document["diagnosis"]["target"]["engine"] == "sglang"
+
+
+@pytest.mark.parametrize(
+    ("code", "until", "expected"), [(0, "exit", 0), (0, "ready", 3), (7, "exit", 1), (7, "ready", 1)]
+)
+def test_a_program_that_ends_is_judged_by_its_exit_code(stage: Stage, code: int, until: str, expected: int) -> None:
+    """Whatever it is: its end was waited for, or it came before the launch was ready, or it is a crash."""
+    words = (sys.executable, "-IS", "-c", f"print('goodbye'); raise SystemExit({code})")
+    ended = stage.relaunch("--until", until, "--", *words)
+    assert ended.code == expected, ended.err
+    assert f"exit code {code}" in ended.err
+    assert "goodbye" in ended.err
+
+
+def test_time_that_is_over_leaves_the_server(stage: Stage) -> None:
+    """--timeout first is exit 3 where nothing hangs, and the program stays."""
+    words = (sys.executable, "-IS", "-c", "import signal; signal.pause()")
+    ended = stage.relaunch("--json", "--timeout", "2", "--", *words)
+    assert (ended.code, ended.document["end"]) == (3, "time"), ended.err
+    assert ended.document["started"]["pid"] in stage.left()
 
 
 def test_ctrl_c_leaves_the_server(stage: Stage) -> None:
