@@ -51,8 +51,8 @@ def environ(pid: int) -> bytes:
 
 
 def test_a_launch_is_ended_and_ready_again(rig: Rig, tmp_path: Path) -> None:
-    """By a scheduler's pid: the old one is gone whole, the same command is ready on the same port and gives tokens, with
-    the marker in its environment; the old one's recording gives the same command back."""
+    """By a scheduler's pid: the old one is gone whole, the same command is ready on the same port and gives tokens,
+    the marker is in its environment; the old one's recording gives the same command back."""
     with start("healthy-tp1", directory=tmp_path / "old", rig=rig) as old:
         old.wait_until_ill()
         env = environment(old.scenario, rig, NEWEST, tmp_path)
