@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hangdoc import __version__
-from hangdoc.cli import demo, diagnose, explain, kill_clean, probes, record, relaunch, replay, watch
+from hangdoc.cli import capture, demo, diagnose, explain, kill_clean, probes, record, relaunch, replay, watch
 from hangdoc.cli.command import TakesCommand
 from hangdoc.cli.escape import Commands, escaped
 from hangdoc.cli.failure import complain
@@ -21,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
-for module in (watch, diagnose, record, replay, kill_clean, probes, explain, demo):
+for module in (watch, diagnose, record, replay, kill_clean, capture, probes, explain, demo):
     app.command()(getattr(module, module.__name__.rpartition(".")[2]))
 
 
