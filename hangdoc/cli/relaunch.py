@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
 import typer
 
+from hangdoc.cli import relaunch_options as options
 from hangdoc.cli.command import command_of
 from hangdoc.cli.options import Json, NoColor, Patience, patience_of
-from hangdoc.cli.relaunch_options import Log, Map, Old, Profile, Set, Trace, pairs_of, which
 
 
 def relaunch(
     context: typer.Context,
-    pid: Old = None,
-    trace: Trace = None,
-    profile: Profile = "auto",
-    set_: Set = None,
-    map_: Map = None,
-    log: Log = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and touch nothing.")] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="End the old launch without asking; needed without a terminal.")
-    ] = False,
-    kill_on_hang: Annotated[
-        bool, typer.Option("--kill-on-hang", help="End the new launch, too, when it hangs or crashes.")
-    ] = False,
-    until: Annotated[
-        Literal["ready", "hang", "exit"], typer.Option(help="Watch until this; a hang ends the watch in any case.")
-    ] = "ready",
-    timeout: Annotated[float | None, typer.Option(metavar="S", min=1, help="Watch for this many seconds.")] = None,
+    pid: options.Old = None,
+    trace: options.Trace = None,
+    profile: options.Profile = "auto",
+    set_: options.Set = None,
+    map_: options.Map = None,
+    log: options.Log = None,
+    capture_layers: options.Layers = None,
+    capture_dir: options.Samples = None,
+    capture_format: options.Form = None,
+    dry_run: options.DryRun = False,
+    yes: options.Yes = False,
+    kill_on_hang: options.KillOnHang = False,
+    until: options.Until = "ready",
+    timeout: options.Timeout = None,
     patience: Patience = None,
     as_json: Json = False,
     no_color: NoColor = False,
@@ -45,6 +40,7 @@ def relaunch(
     Examples:
       hangdoc relaunch 4711 --dry-run
       hangdoc relaunch 4711 --yes --kill-on-hang
+      hangdoc relaunch 4711 --capture-layers 3,31,59 --capture-dir /dev/shm/states
       hangdoc relaunch --from stuck.hangtrace --map path-1=/models/kimi
       hangdoc relaunch --log server.log -- python -m sglang.launch_server ...
 
@@ -53,7 +49,7 @@ def relaunch(
     ended, 2 wrong use or declined, 3 not to be told, 4 not yours or not there.
     """
     argv = command_of(context)
-    which(pid, trace, argv, has_map=bool(map_))
+    options.which(pid, trace, argv, has_map=bool(map_))
     from hangdoc.cli.restarting import restart
     from hangdoc.relaunch.planning import Wishes
 
@@ -62,8 +58,9 @@ def relaunch(
         trace=trace,
         argv=argv,
         profile=profile,
-        set_=pairs_of("--set", set_),
-        map_=pairs_of("--map", map_),
+        capture=options.wish_of(capture_layers, capture_dir, capture_format),
+        set_=options.pairs_of("--set", set_),
+        map_=options.pairs_of("--map", map_),
         log=log,
         dry_run=dry_run,
         yes=yes,

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from hangdoc.samples.wish import Wish
 
 Old = Annotated[
     int | None,
@@ -35,6 +38,36 @@ Log = Annotated[
     Path | None,
     typer.Option("--log", metavar="FILE", help="Its output; else hangdoc-relaunch-TIME.log in this directory."),
 ]
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and touch nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", help="End the old launch without asking; needed without a terminal.")]
+KillOnHang = Annotated[bool, typer.Option("--kill-on-hang", help="End the new launch, too, when it hangs or crashes.")]
+Until = Annotated[
+    Literal["ready", "hang", "exit"], typer.Option(help="Watch until this; a hang ends the watch in any case.")
+]
+Timeout = Annotated[float | None, typer.Option(metavar="S", min=1, help="Watch for this many seconds.")]
+Layers = Annotated[
+    str | None,
+    typer.Option(
+        "--capture-layers", metavar="N,N,N", help="Capture the inputs of these layers, counted from 0, from prefill."
+    ),
+]
+Samples = Annotated[Path | None, typer.Option("--capture-dir", metavar="DIR", help="Where the samples go.")]
+Form = Annotated[
+    Literal["specforge", "safetensors"] | None,
+    typer.Option("--capture-format", help="How samples are written; specforge if left out."),
+]
+
+
+def wish_of(layers: str | None, directory: Path | None, form: str | None) -> Wish | None:
+    """Read the options of a capture; BadParameter when one goes with another that is not there."""
+    if layers is None and directory is None and form is None:
+        return None
+    if layers is None or directory is None:
+        raise typer.BadParameter("--capture-layers and --capture-dir go together")
+    from hangdoc.samples.wish import wish
+
+    return wish(layers, directory, form or "specforge")
 
 
 def which(pid: int | None, trace: Path | None, argv: tuple[str, ...], *, has_map: bool) -> None:

@@ -17,9 +17,11 @@ from hangdoc.ending.plan import prepared
 from hangdoc.errors import ExitCode, HangdocError
 from hangdoc.model.process import ProcessKey
 from hangdoc.relaunch.begin import begin
+from hangdoc.relaunch.capturing import forget, ready_to_start
 from hangdoc.relaunch.document import Course, document
 from hangdoc.relaunch.ended import account, obstacle
 from hangdoc.relaunch.planning import Wishes, make_plan, may_be_an_engine
+from hangdoc.relaunch.records import Command
 from hangdoc.relaunch.secrets import hidden_values, veiled
 from hangdoc.relaunch.watch import Aim, Watched, watch
 from hangdoc.relaunch.words import plan_parts
@@ -43,13 +45,18 @@ def restart(wishes: Wishes) -> ExitCode:
             _present(course, wishes)
         if wishes.dry_run:
             return _finish(course, ExitCode.OK, wishes)
+        command, additions = ready_to_start(course.plan)
         for ending in course.endings:
             course.outcome = _end(ending, course.plan.log.parent)
             reason = obstacle(course.outcome, course.plan.port)
             if reason:
+                forget(additions)
                 say(f"hangdoc: {reason}: nothing was started")
                 return _finish(course, ExitCode.HANG, wishes)
-    return _start(course, wishes)
+    code = _start(course, command, wishes)
+    if course.is_over:
+        forget(additions)
+    return _finish(course, code, wishes)
 
 
 def _present(course: Course, wishes: Wishes) -> None:
@@ -73,10 +80,10 @@ def _end(ending: Ending, folder: Path) -> Outcome:
     return outcome
 
 
-def _start(course: Course, wishes: Wishes) -> ExitCode:
+def _start(course: Course, command: Command, wishes: Wishes) -> ExitCode:
     plan = course.plan
     try:
-        course.started = started = begin(plan.command, plan.log)
+        course.started = started = begin(command, plan.log)
     except HangdocError as error:
         raise HangdocError(_without_old(error.message, course), error.remedy, error.exit_code) from error
     say(f"hangdoc: started process {started.pid}, its output goes to {plan.log}")
@@ -88,7 +95,7 @@ def _start(course: Course, wishes: Wishes) -> ExitCode:
     if watched.code is ExitCode.HANG and wishes.kill_on_hang and watched.end != "interrupted":
         course.ended_again = _end_again(started.handle.key, plan.log.parent)
     _tell(course, watched)
-    return _finish(course, watched.code, wishes)
+    return watched.code
 
 
 def _without_old(message: str, course: Course) -> str:

@@ -28,11 +28,15 @@ PYTHON_NAME = re.compile(r"python(\d+\.\d+)")
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A Python process's module path. root: where its "/" is reached; mapped: the files mapped into it."""
+    """A Python process's module path. root: where its "/" is reached; mapped: the files mapped into it.
+
+    called: the interpreter's path as it is called, "" where that was not asked.
+    """
 
     root: Path
     search_path: tuple[str, ...]
     mapped: tuple[str, ...]
+    called: str = ""
 
     def inside(self, path: str) -> Path:
         """Translate a path of the target into one of ours; its absolute links lead into its own root too."""
@@ -90,7 +94,8 @@ def expected(argv: tuple[str, ...], cwd: str, variables: Mapping[str, str], root
     if called is None or not is_python_name(base_name(called)) or not resolve_in(root, called).is_file():
         return None
     executable = str(PurePosixPath("/", resolve_in(root, called).relative_to(root)))
-    return Interpreter(root, tuple(dict.fromkeys(_search_path(argv, cwd, variables, executable, root))), ())
+    search_path = tuple(dict.fromkeys(_search_path(argv, cwd, variables, executable, root)))
+    return Interpreter(root, search_path, (), called)
 
 
 def _script_interpreter(path: Path) -> tuple[str, ...]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from hangdoc import __version__
@@ -14,6 +13,7 @@ from hangdoc.errors import ExitCode
 from hangdoc.launch.start import Started
 from hangdoc.model.diagnosis import Diagnosis
 from hangdoc.relaunch.begin import changed_cpus, changed_limits
+from hangdoc.relaunch.capturing import Capture
 from hangdoc.relaunch.records import Plan
 from hangdoc.relaunch.secrets import shown_argv
 from hangdoc.relaunch.words import environment_changes
@@ -39,7 +39,12 @@ class Course:
     end: str = ""
     ended_again: Outcome | None = None
     dry_run: bool = False
-    log: Path | None = field(default=None)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing lives of what was started."""
+        ended = None if self.ended_again is None else self.ended_again.ended
+        return self.end == "exit" or (ended is not None and not ended.survivors and not ended.interrupted)
 
 
 def document(course: Course, code: ExitCode) -> Json:
@@ -53,6 +58,7 @@ def document(course: Course, code: ExitCode) -> Json:
         "origin": _origin(plan),
         "command": _command(plan),
         "profile": _profile(plan),
+        "capture": None if plan.capture is None else _capture(plan.capture),
         "ends_first": [_ending(one) for one in course.endings],
         "ended": None if course.outcome is None else _outcome(course.outcome),
         "started": None if course.started is None else _started(course.started, plan),
@@ -114,6 +120,17 @@ def _profile(plan: Plan) -> Json:
         "changes": changes,
         "hints": list(treatment.hints),
         "warnings": list(treatment.warnings),
+    }
+
+
+def _capture(capture: Capture) -> Json:
+    return {
+        "layers": list(capture.wish.layers),
+        "directory": str(capture.wish.directory),
+        "format": capture.wish.form,
+        "way": capture.way,
+        "flags": list(capture.flags),
+        "notes": list(capture.notes),
     }
 
 

@@ -16,6 +16,8 @@ from hangdoc.observe.attach import Setting, attach
 from hangdoc.observe.follow import Until
 from hangdoc.observe.look import Window, look
 from hangdoc.observe.reasoning import lazily
+from hangdoc.relaunch.capturing import look as look_for_capture
+from hangdoc.relaunch.capturing import with_flags
 from hangdoc.relaunch.check import check_command, check_log, check_port, default_log
 from hangdoc.relaunch.engine import EngineCommand, engine_in, port_of
 from hangdoc.relaunch.gpus import Choice, choose, peers_reported, read_gpus, visible
@@ -24,6 +26,7 @@ from hangdoc.relaunch.recorded import from_trace
 from hangdoc.relaunch.records import Command, Origin, Plan
 from hangdoc.relaunch.treat import Facts, treat
 from hangdoc.relaunch.watch import Say
+from hangdoc.samples.wish import Wish
 from hangdoc.trace.records import Trace
 
 LOOK = Window(5.0, 15.0)
@@ -38,6 +41,7 @@ class Wishes:
     trace: Path | None = None
     argv: tuple[str, ...] = ()
     profile: str = "auto"
+    capture: Wish | None = None
     set_: Mapping[str, str] = field(default_factory=dict, repr=False)
     map_: Mapping[str, str] = field(default_factory=dict, repr=False)
     log: Path | None = None
@@ -57,18 +61,20 @@ def make_plan(wishes: Wishes, say: Say) -> Plan:
     command = replace(origin.command, environment={**origin.command.environment, **wishes.set_})
     engine = engine_in(command)
     check_command(command, engine, guessed=origin.kind == "trace")
+    capture = look_for_capture(wishes.capture, command, engine)
     reading: Reading[tuple[Gpu, ...]] = Missing("gpu", "not-taken") if wishes.profile == "none" else read_gpus()
     choice = choose(wishes.profile, reading, command.environment)
     facts = _facts(choice, reading, command, engine, wishes)
     if _asks_how_it_hung(choice, facts, command):
         facts = replace(facts, suspected=_suspected(origin, trace, say))
     command, treatment = treat(command, choice, facts)
+    command, capture = with_flags(capture, command, engine)
     origin = _with_engine(origin, engine)
     log = Path.cwd() / (wishes.log or default_log())
     check_log(log)
     port = port_of(command, engine)
     check_port(port, origin.old)
-    return Plan(origin, command, treatment, log, wishes.set_, port)
+    return Plan(origin, command, treatment, log, wishes.set_, port, capture)
 
 
 def may_be_an_engine(plan: Plan) -> bool:
@@ -107,7 +113,8 @@ def _facts(
 ) -> Facts:
     devices = visible(reading.value, command.environment) if isinstance(reading, Known) else ()
     peers = choice.profile is not None and peers_reported(reading, command.environment)
-    return Facts(engine, peers, gpus=max(1, len(devices)), set_by_user=wishes.set_)
+    capturing = wishes.capture is not None
+    return Facts(engine, peers, gpus=max(1, len(devices)), capturing=capturing, set_by_user=wishes.set_)
 
 
 def _asks_how_it_hung(choice: Choice, facts: Facts, command: Command) -> bool:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from hangdoc.model.process import EngineName, ProcessKey
+
+if TYPE_CHECKING:
+    from hangdoc.relaunch.capturing import Capture
 
 Kind: TypeAlias = Literal["process", "trace", "command"]
 Place: TypeAlias = Literal["command", "environment"]
@@ -75,3 +78,4 @@ class Plan:
     log: Path
     given: Mapping[str, str] = field(default_factory=dict, repr=False)
     port: int | None = None
+    capture: Capture | None = None

@@ -25,6 +25,9 @@ SECRET_SHAPE = re.compile(
 """How keys of well-known services and passwords in addresses look, wherever they stand."""
 
 NUMBER = re.compile(r"-?\d{1,12}(?:\.\d{1,9})?(?:[eE]-?\d{1,3})?(?:,\d{1,9}){0,256}", re.ASCII)
+PLAIN_WORDS = allowed.VALUES | {"disabled", "enabled", "full", "breakable", "eager", "inductor", "extra_buffer"}
+"""Values that are words of an engine and nobody's secret."""
+
 PLAIN_OPTIONS = (
     allowed.VALUE_OPTIONS
     | allowed.ADDRESS_OPTIONS
@@ -77,7 +80,7 @@ def _is_plain(option: str, value: str) -> bool:
         return True
     if SECRET_NAME.search(name):
         return False
-    return bool(NUMBER.fullmatch(value)) or value.lower() in allowed.VALUES
+    return bool(NUMBER.fullmatch(value)) or value.lower() in PLAIN_WORDS
 
 
 def _is_operand(word: str, before: str) -> bool:
@@ -85,7 +88,7 @@ def _is_operand(word: str, before: str) -> bool:
     is_program = bool(allowed.PROGRAM.fullmatch(base_name(word))) or word in allowed.SUBCOMMANDS
     is_file = word.endswith((".py", ".sh")) or word.startswith(("/", "./", "../"))
     is_module = before == "-m" and bool(re.fullmatch(r"\w+(?:\.\w+)*", word))
-    return is_program or is_file or is_module or bool(NUMBER.fullmatch(word)) or word.lower() in allowed.VALUES
+    return is_program or is_file or is_module or bool(NUMBER.fullmatch(word)) or word.lower() in PLAIN_WORDS
 
 
 def shown_value(name: str, value: str) -> str:

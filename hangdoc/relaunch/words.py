@@ -11,6 +11,7 @@ from hangdoc.ending.memory import holdings
 from hangdoc.ending.plan import Plan as Ending
 from hangdoc.launch.marker import VARIABLE
 from hangdoc.relaunch.begin import changed_cpus, changed_limits
+from hangdoc.relaunch.capturing import described
 from hangdoc.relaunch.records import Change, Command, Plan, Treatment
 from hangdoc.relaunch.secrets import HIDDEN, shown_argv, shown_value
 from hangdoc.report.rows import bullet, harmless, section
@@ -30,6 +31,8 @@ def plan_parts(plan: Plan, endings: tuple[Ending, ...]) -> Iterator[RenderableTy
     yield from section("Environment", list(_environment(plan)))
     yield from section("Limits", list(_limits(plan.command)))
     yield from section("Profile", list(_treatment(plan.treatment)))
+    if plan.capture is not None:
+        yield from section("Capture", [bullet("-", line) for line in described(plan.capture)])
     yield from section("To know", [bullet("-", note) for note in origin.notes])
     for ending in endings:
         yield from section("Ended first", list(_ending(ending)))

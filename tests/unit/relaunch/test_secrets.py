@@ -25,6 +25,7 @@ PYTHON = ("python", "-u", "-m", "sglang.launch_server")
         ("--unheard-of", "17"),
         ("--disable-radix-cache",),
         ("--host", "0.0.0.0"),
+        ("--cuda-graph-backend-prefill=disabled",),
     ],
 )
 def test_what_is_harmless_is_shown(words: tuple[str, ...]) -> None:
