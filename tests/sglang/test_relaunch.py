@@ -32,17 +32,18 @@ def relaunched(folder: Path, *arguments: str, env: dict[str, str]) -> Iterator[t
     assert done.stdout, done.stderr
     document: dict[str, Any] = json.loads(done.stdout)
     print(done.stderr)
-    started = document["started"]
+    if document["started"] is None:
+        yield done.returncode, document
+        return
+    session = document["started"]["pid"]
     keeper = start_keeper()
     try:
-        if started is not None:
-            assert keeper.stdin is not None
-            keeper.stdin.write(b"%d\n" % started["pid"])
-            keeper.stdin.flush()
+        assert keeper.stdin is not None
+        keeper.stdin.write(b"%d\n" % session)
+        keeper.stdin.flush()
         yield done.returncode, document
     finally:
-        if started is not None:
-            guard.kill_session(started["pid"])
+        guard.kill_session(session)
         keeper.communicate(b"done\n")
 
 
