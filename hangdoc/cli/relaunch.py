@@ -20,6 +20,7 @@ def relaunch(
     capture_layers: options.Layers = None,
     capture_dir: options.Samples = None,
     capture_format: options.Form = None,
+    prompts: options.Prompts = None,
     dry_run: options.DryRun = False,
     yes: options.Yes = False,
     kill_on_hang: options.KillOnHang = False,
@@ -40,7 +41,7 @@ def relaunch(
     Examples:
       hangdoc relaunch 4711 --dry-run
       hangdoc relaunch 4711 --yes --kill-on-hang
-      hangdoc relaunch 4711 --capture-layers 3,31,59 --capture-dir /dev/shm/states
+      hangdoc relaunch 4711 --capture-layers 3,31,59 --capture-dir DIR --prompts FILE
       hangdoc relaunch --from stuck.hangtrace --map path-1=/models/kimi
       hangdoc relaunch --log server.log -- python -m sglang.launch_server ...
 
@@ -50,6 +51,8 @@ def relaunch(
     """
     argv = command_of(context)
     options.which(pid, trace, argv, has_map=bool(map_))
+    capture = options.wish_of(capture_layers, capture_dir, capture_format)
+    options.check_prompts(prompts, capture, until)
     from hangdoc.cli.restarting import restart
     from hangdoc.relaunch.planning import Wishes
 
@@ -58,7 +61,8 @@ def relaunch(
         trace=trace,
         argv=argv,
         profile=profile,
-        capture=options.wish_of(capture_layers, capture_dir, capture_format),
+        capture=capture,
+        prompts=prompts,
         set_=options.pairs_of("--set", set_),
         map_=options.pairs_of("--map", map_),
         log=log,

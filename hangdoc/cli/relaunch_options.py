@@ -58,6 +58,13 @@ Form = Annotated[
     typer.Option("--capture-format", help="How samples are written; specforge if left out."),
 ]
 
+Prompts = Annotated[
+    Path | None,
+    typer.Option(
+        "--prompts", metavar="FILE", help="Feed these prompts when it is ready (JSON Lines), for --capture-*."
+    ),
+]
+
 
 def wish_of(layers: str | None, directory: Path | None, form: str | None) -> Wish | None:
     """Read the options of a capture; BadParameter when one goes with another that is not there."""
@@ -68,6 +75,17 @@ def wish_of(layers: str | None, directory: Path | None, form: str | None) -> Wis
     from hangdoc.samples.wish import wish
 
     return wish(layers, directory, form or "specforge")
+
+
+def check_prompts(prompts: Path | None, wish: Wish | None, until: str) -> None:
+    """Raise BadParameter where prompts cannot be fed, HangdocError (2) for a file that has a line which is none."""
+    if prompts is None:
+        return
+    if wish is None or until != "ready":
+        raise typer.BadParameter("--prompts feeds a capture: it goes with --capture-layers, and with --until ready")
+    from hangdoc.relaunch.prompts import check_prompts as check
+
+    check(prompts)
 
 
 def which(pid: int | None, trace: Path | None, argv: tuple[str, ...], *, has_map: bool) -> None:

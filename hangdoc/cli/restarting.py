@@ -8,6 +8,7 @@ from pathlib import Path
 from hangdoc.cli.asking import nothing_touched
 from hangdoc.cli.consent import consent
 from hangdoc.cli.failure import say
+from hangdoc.cli.feeding import feed_prompts
 from hangdoc.cli.output import emit, emit_diagnosis, emit_json, to_terminal
 from hangdoc.ending.carry_out import carry_out, snapshot_path
 from hangdoc.ending.named import refuse_outsider
@@ -91,8 +92,10 @@ def _start(course: Course, command: Command, wishes: Wishes) -> ExitCode:
     if wishes.until == "ready" and not aim.expects_engine:
         say("hangdoc: no engine is known in the command, so it will not be told ready: Ctrl-C leaves it to itself")
     watched = watch(started, aim, say, as_json=wishes.as_json)
+    if watched.end == "ready" and wishes.prompts is not None:
+        watched = feed_prompts(course, watched, wishes.prompts)
     course.end, course.diagnosis = watched.end, watched.diagnosis
-    if watched.code is ExitCode.HANG and wishes.kill_on_hang and watched.end != "interrupted":
+    if watched.code is ExitCode.HANG and wishes.kill_on_hang and watched.end in {"hang", "exit", "time"}:
         course.ended_again = _end_again(started.handle.key, plan.log.parent)
     _tell(course, watched)
     return watched.code

@@ -14,6 +14,7 @@ from hangdoc.launch.start import Started
 from hangdoc.model.diagnosis import Diagnosis
 from hangdoc.relaunch.begin import changed_cpus, changed_limits
 from hangdoc.relaunch.capturing import Capture
+from hangdoc.relaunch.feed import Fed
 from hangdoc.relaunch.records import Plan
 from hangdoc.relaunch.secrets import shown_argv
 from hangdoc.relaunch.words import environment_changes
@@ -37,6 +38,7 @@ class Course:
     started: Started | None = None
     diagnosis: Diagnosis | None = None
     end: str = ""
+    fed: Fed | None = None
     ended_again: Outcome | None = None
     dry_run: bool = False
 
@@ -64,6 +66,7 @@ def document(course: Course, code: ExitCode) -> Json:
         "started": None if course.started is None else _started(course.started, plan),
         "end": course.end or None,
         "diagnosis": None if course.diagnosis is None else diagnosis_document(course.diagnosis),
+        "prompts": None if course.fed is None else _fed(course.fed),
         "ended_again": None if course.ended_again is None else _outcome(course.ended_again),
         "exit_code": int(code),
     }
@@ -134,6 +137,16 @@ def _capture(capture: Capture) -> Json:
     }
 
 
+def _fed(fed: Fed) -> Json:
+    return {
+        "there_before": fed.there,
+        "answered": fed.answered,
+        "written": fed.written,
+        "refused": [{"index": index, "reason": reason} for index, reason in fed.refused],
+        "stopped": fed.stopped or None,
+    }
+
+
 def _ending(ending: Ending) -> Json:
     members = [{"pid": one.key.pid, "role": one.process.role, "rank": dict(one.process.rank)} for one in ending.members]
     return {"root": ending.roll.launch.root.pid, "members": members}
@@ -143,6 +156,7 @@ def _outcome(outcome: Outcome) -> Json:
     ended = outcome.ended
     return {
         "root": outcome.plan.roll.launch.root.pid,
+        "members": [one["pid"] for one in _ending(outcome.plan)["members"]],
         "snapshot": None if outcome.snapshot is None else str(outcome.snapshot),
         "steps": [] if ended is None else list(ended.steps),
         "survivors": [] if ended is None else [one.key.pid for one in ended.survivors],

@@ -42,6 +42,7 @@ class Wishes:
     argv: tuple[str, ...] = ()
     profile: str = "auto"
     capture: Wish | None = None
+    prompts: Path | None = None
     set_: Mapping[str, str] = field(default_factory=dict, repr=False)
     map_: Mapping[str, str] = field(default_factory=dict, repr=False)
     log: Path | None = None

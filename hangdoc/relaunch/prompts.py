@@ -19,7 +19,7 @@ HOW = 'a line is {"input_ids": [1, 2], "loss_mask": [0, 1]} or {"messages": [{"r
 
 @dataclass(frozen=True)
 class Prompt:
-    """One line. index: its number from 0; tokens or messages, one of both; loss_mask: text of 0 and 1, "" without one."""
+    """One line. index: its number from 0; tokens or messages: one of both; loss_mask: text of 0 and 1, "" for none."""
 
     index: int
     tokens: tuple[int, ...] = ()

@@ -51,26 +51,31 @@ def environ(pid: int) -> bytes:
     return Path(f"/proc/{pid}/environ").read_bytes()
 
 
-def test_a_launch_is_ended_and_ready_again(rig: Rig, tmp_path: Path) -> None:
-    """By a scheduler's pid: the old one is gone whole, the same command is ready on the same port and gives tokens,
-    the marker is in its environment; the old one's recording gives the same command back."""
+def test_a_launch_is_ended_and_ready_again_with_a_capture(rig: Rig, tmp_path: Path) -> None:
+    """By a scheduler's pid: the old one is gone whole, its command, and what the capture adds, is ready on the same port,
+    marked; each prompt leaves its sample, and a recording of the old one gives the same command back."""
+    samples, prompts = tmp_path / "samples", tmp_path / "prompts.jsonl"
+    lines = ({"input_ids": [5, 6, 7, 8]}, {"input_ids": [9, 10, 11], "loss_mask": [0, 1, 1]})
+    prompts.write_text("".join(json.dumps(line) + "\n" for line in lines))
     with start("healthy-tp1", directory=tmp_path / "old", rig=rig) as old:
         old.wait_until_ill()
         env = environment(old.scenario, rig, NEWEST, tmp_path)
-        words = Path(f"/proc/{old.pid}/cmdline").read_bytes().split(b"\0")
+        words = [word.decode() for word in Path(f"/proc/{old.pid}/cmdline").read_bytes().split(b"\0")[:-1]]
         trace = tmp_path / "old.hangtrace"
         subprocess.run(argv("record", str(old.pid), "-o", str(trace), "--duration", "2"), check=True, cwd=tmp_path)
         maps = ("--map", f"path-1={rig.model}", "--map", f"{rig.python.name}={rig.python}")
         with relaunched(tmp_path, "--from", str(trace), "--dry-run", *maps, env=env) as (code, plan):
-            assert code == 0
-            assert [word.encode() for word in plan["command"]["argv"]] == words[:-1]
+            assert (code, plan["command"]["argv"]) == (0, words)
         rank = next(iter(old.scheduler_pids().values()))
-        with relaunched(tmp_path, str(rank), "--yes", env=env) as (code, document):
+        capture = ("--capture-layers", "0,1,2", "--capture-dir", str(samples), "--prompts", str(prompts))
+        with relaunched(tmp_path, str(rank), "--yes", *capture, env=env) as (code, document):
             assert code == 0, document
             assert old.members() == []
             new = document["started"]["pid"]
-            assert Path(f"/proc/{new}/cmdline").read_bytes().split(b"\0") == words
-            assert document["diagnosis"]["phase"] in ("ready", "serving")
+            started = [word.decode() for word in Path(f"/proc/{new}/cmdline").read_bytes().split(b"\0")[:-1]]
+            assert started == words + document["capture"]["flags"]
+            assert (document["diagnosis"]["phase"], document["prompts"]["written"]) == ("ready", 2)
+            assert sorted(path.name for path in samples.glob("rows_*/*")) == ["data_0.ckpt", "data_1.ckpt"]
             assert len(old.generate(tokens=4)["output_ids"]) == 4  # type: ignore[arg-type]
             marker = f"{VARIABLE}={document['started']['marker']}".encode()
             assert marker in environ(new)
@@ -83,6 +88,7 @@ def test_one_that_hangs_in_its_warm_up_is_diagnosed_and_ended(rig: Rig, tmp_path
     words = command(scenario, rig, free_port())
     assert set(CPU_FLAGS) <= set(words)
     with relaunched(tmp_path, "--kill-on-hang", "--", *words, env=env) as (code, document):
+        assert len(document["ended_again"]["members"]) >= 3
         diagnosis = document["diagnosis"]
         assert (code, document["end"]) == (1, "hang")
         assert (diagnosis["verdict"], diagnosis["phase"]) == ("busy-wait", "warmup")

@@ -197,6 +197,6 @@ def test_the_document_names_every_part(stage: Stage) -> None:
     document = json.loads(ended.out)
     assert set(document) == {
         *("schema", "hangdoc", "taken_at", "dry_run", "origin", "command", "profile", "ends_first", "ended"),
-        *("started", "end", "diagnosis", "ended_again", "exit_code"),
+        *("started", "end", "diagnosis", "ended_again", "exit_code", "capture", "prompts"),
     }
     assert (document["dry_run"], document["started"], document["exit_code"]) == (True, None, 0)

@@ -74,6 +74,7 @@ def test_one_that_hangs_is_ended_when_that_is_wished(stage: Stage) -> None:
     )
     assert ended.code == 1, ended.err
     assert ended.out.count("BUSY-WAIT") == 1
+    assert "2 of 2 processes ended" in ended.err.rpartition("busy-wait")[2]  # its rank would outlive it
     assert stage.left() == set()
 
 
