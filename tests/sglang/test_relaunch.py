@@ -52,8 +52,8 @@ def environ(pid: int) -> bytes:
 
 
 def test_a_launch_is_ended_and_ready_again_with_a_capture(rig: Rig, tmp_path: Path) -> None:
-    """By a scheduler's pid: the old one is gone whole, its command, and what the capture adds, is ready on the same port,
-    marked; each prompt leaves its sample, and a recording of the old one gives the same command back."""
+    """By a scheduler's pid: the old one is gone whole, its command, with what the capture adds, is ready on its port
+    and marked; each prompt leaves its sample, and a recording of the old one gives the same command back."""
     samples, prompts = tmp_path / "samples", tmp_path / "prompts.jsonl"
     lines = ({"input_ids": [5, 6, 7, 8]}, {"input_ids": [9, 10, 11], "loss_mask": [0, 1, 1]})
     prompts.write_text("".join(json.dumps(line) + "\n" for line in lines))
