@@ -37,7 +37,8 @@ class Writer:
         self._said: dict[str, float] = {}
         self._told = 0.0
         self.stopped = ""
-        threading.Thread(target=self._work, name="hangdoc-capture", daemon=True).start()
+        self._thread = threading.Thread(target=self._work, name="hangdoc-capture", daemon=True)
+        self._thread.start()
 
     def offer(self, sample: Sample) -> None:
         """Queue a complete sample."""

@@ -1,6 +1,6 @@
 """Compare captured samples with transformers on the same checkpoint; prints JSON, one object for each sample.
 
-Run with the server's Python: python -m tests.capture.compare MODEL DIRECTORY LAYERS DTYPE
+Run with the server's Python: python -m tests.capture.compare MODEL DIRECTORY LAYERS DTYPE NEW_TOKENS
 """
 
 from __future__ import annotations
@@ -27,7 +27,17 @@ def load(path: Path) -> dict[str, torch.Tensor]:
     return torch.load(path, weights_only=True)
 
 
-def compared(sample: dict[str, torch.Tensor], model: Any, layers: list[int]) -> dict[str, Any]:
+def greedy(ids: torch.Tensor, model: Any, number: int) -> list[int]:
+    """What the model answers, each token from the whole text before it."""
+    answer: list[int] = []
+    for _ in range(number):
+        with torch.no_grad():
+            logits = model(torch.cat([ids, torch.tensor(answer, dtype=torch.int64)])[None]).logits
+        answer.append(int(logits[0, -1].argmax()))
+    return answer
+
+
+def compared(sample: dict[str, torch.Tensor], model: Any, layers: list[int], number: int) -> dict[str, Any]:
     ids = sample["input_ids"]
     with torch.no_grad():
         states = model(ids[None], output_hidden_states=True).hidden_states
@@ -44,15 +54,16 @@ def compared(sample: dict[str, torch.Tensor], model: Any, layers: list[int]) -> 
         "errors": [relative(part, states[number][0]) for part, number in zip(parts, layers, strict=True)],
         "last_error": relative(sample["hidden_state"][0], states[-1][0]),
         "nearest_wrong": min(wrong),
+        "generated": greedy(ids, model, number),
     }
 
 
-def main(model_path: str, directory: str, layers: str, dtype: str) -> None:
+def main(model_path: str, directory: str, layers: str, dtype: str, new_tokens: str) -> None:
     kind = getattr(torch, dtype)
     model = AutoModelForCausalLM.from_pretrained(model_path, dtype=kind, attn_implementation="eager").eval()
     numbers = [int(number) for number in layers.split(",")]
     paths = sorted(Path(directory).glob("rows_*/data_*"))
-    print(json.dumps({path.name: compared(load(path), model, numbers) for path in paths}))
+    print(json.dumps({path.name: compared(load(path), model, numbers, int(new_tokens)) for path in paths}))
 
 
 if __name__ == "__main__":

@@ -87,10 +87,12 @@ class Small:
         self.session.run(lambda _: self.stack(ids), batch(*requests))
 
     def wait(self) -> None:
-        """Until all that was offered is written, or capture has stopped."""
+        """Until all that was offered is written, or capture has stopped and said so."""
         with self.writer._change:
             while self.writer._queue and not self.writer.stopped:
                 self.writer._change.wait()
+        if self.writer.stopped:
+            self.writer._thread.join()
 
 
 def numbered(directory: Path, first: int, last: int, length: int) -> None:
@@ -98,7 +100,7 @@ def numbered(directory: Path, first: int, last: int, length: int) -> None:
     small = Small(directory)
     for number in range(first, last):
         small.prefill(request(number, [number % 7] * length, hangdoc_index=number))
-    small.wait()
+        small.wait()
     small.writer.tally.save()
 
 
