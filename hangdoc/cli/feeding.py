@@ -12,12 +12,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from hangdoc.cli.failure import say
 from hangdoc.errors import ExitCode, HangdocError
+from hangdoc.model.diagnosis import Diagnosis
 from hangdoc.observe.attach import Setting, attach
 from hangdoc.observe.look import Window, look
 from hangdoc.observe.reasoning import lazily
 from hangdoc.relaunch.document import Course
 from hangdoc.relaunch.engine import given_options
-from hangdoc.relaunch.feed import Fed, Server, Tell, feed
+from hangdoc.relaunch.feed import Fed, Place, Server, Tell, feed
 from hangdoc.relaunch.prompts import check_prompts, read_prompts
 from hangdoc.relaunch.watch import Watched
 from hangdoc.report.exit_code import exit_code
@@ -32,19 +33,65 @@ EVERYWHERE = {"", "0.0.0.0", "::"}  # noqa: S104 - what the server was told, not
 
 
 def feed_prompts(course: Course, watched: Watched, prompts: Path) -> Watched:
-    """Feed a server that is ready; returns what came of it: 1 when a prompt has no sample, or the server hangs."""
+    """Feed a server that is ready; returns what came of it: 1 when a prompt has no sample, or the server hangs.
+
+    Ctrl-C leaves the server; the same command goes on where it ended.
+    """
     plan = course.plan
     assert plan.capture is not None
     wish = plan.capture.wish
     count = check_prompts(prompts)
-    bar = _bar()
-    with bar or nullcontext():
-        tell = _in_bar(bar, count) if bar is not None else _in_lines(count)
-        course.fed = fed = feed(read_prompts(prompts), _server(course), wish.directory, wish.form, tell)
+    bar, doubt = _bar(), _Doubt(course)
+    try:
+        with bar or nullcontext():
+            tell = _in_bar(bar, count) if bar is not None else _in_lines(count)
+            place = Place(wish.directory, wish.form)
+            course.fed = fed = feed(read_prompts(prompts), _server(course), place, tell, doubt)
+    except KeyboardInterrupt:
+        return replace(watched, end="interrupted", code=ExitCode.UNDETERMINED)
     _tell(fed, wish.directory)
     if not fed.stopped:
         return watched if fed.is_whole else replace(watched, code=ExitCode.HANG)
-    return _why_it_stopped(course, watched)
+    return doubt.outcome(watched)
+
+
+class _Doubt:
+    """Looks at a server that does not answer."""
+
+    def __init__(self, course: Course) -> None:
+        assert course.started is not None
+        self._started = course.started
+        self._seen: Diagnosis | None = None
+
+    def __call__(self) -> str:
+        """Return why to stop feeding it, "" when it does not hang."""
+        say("hangdoc: no answer for a while: looking at the launch")
+        diagnosis = self._look()
+        return "" if diagnosis is not None and not _hangs(diagnosis) else "the server does not answer"
+
+    def outcome(self, watched: Watched) -> Watched:
+        """Say what became of a server that is not fed any more."""
+        if self._started.has_ended():
+            return Watched("exit", ExitCode.HANG, watched.diagnosis, self._started.bury())
+        seen = self._seen if self._seen is not None else self._look()
+        if seen is None:
+            return replace(watched, code=ExitCode.UNDETERMINED)
+        return Watched("hang" if _hangs(seen) else "ready", ExitCode.HANG, seen)
+
+    def _look(self) -> Diagnosis | None:
+        reasoning = lazily(as_json=False)
+        try:
+            with attach(self._started.pid, None, Setting()) as attached:
+                diagnosis = reasoning.diagnose(look(attached, Window(), reasoning).trace)
+        except HangdocError as error:
+            say(f"hangdoc: {error.message}")
+            return None
+        self._seen = diagnosis if _hangs(diagnosis) else None
+        return diagnosis
+
+
+def _hangs(diagnosis: Diagnosis) -> bool:
+    return exit_code(diagnosis.verdict, diagnosis.grade) is ExitCode.HANG
 
 
 def _server(course: Course) -> Server:
@@ -105,20 +152,3 @@ def _tell(fed: Fed, directory: Path) -> None:
     if fed.stopped:
         say(f"hangdoc: {fed.stopped}; the same command goes on where it ended")
     say(f"hangdoc: {fed.written} samples written, {fed.there} were there before, in {directory}")
-
-
-def _why_it_stopped(course: Course, watched: Watched) -> Watched:
-    """Look at a server that does not answer any more."""
-    started = course.started
-    assert started is not None
-    if started.has_ended():
-        return Watched("exit", ExitCode.HANG, watched.diagnosis, started.bury())
-    reasoning = lazily(as_json=False)
-    try:
-        with attach(started.pid, None, Setting()) as attached:
-            diagnosis = reasoning.diagnose(look(attached, Window(), reasoning).trace)
-    except HangdocError as error:
-        say(f"hangdoc: {error.message}")
-        return replace(watched, code=ExitCode.UNDETERMINED)
-    is_hang = exit_code(diagnosis.verdict, diagnosis.grade) is ExitCode.HANG
-    return Watched("hang" if is_hang else "ready", ExitCode.HANG, diagnosis)

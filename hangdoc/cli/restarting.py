@@ -16,7 +16,9 @@ from hangdoc.ending.outcome import Outcome
 from hangdoc.ending.plan import Plan as Ending
 from hangdoc.ending.plan import prepared
 from hangdoc.errors import ExitCode, HangdocError
+from hangdoc.launch.start import Started
 from hangdoc.model.process import ProcessKey
+from hangdoc.observe.stop import Stop
 from hangdoc.relaunch.begin import begin
 from hangdoc.relaunch.capturing import forget, ready_to_start
 from hangdoc.relaunch.document import Course, document
@@ -83,22 +85,29 @@ def _end(ending: Ending, folder: Path) -> Outcome:
 
 def _start(course: Course, command: Command, wishes: Wishes) -> ExitCode:
     plan = course.plan
-    try:
-        course.started = started = begin(command, plan.log)
-    except HangdocError as error:
-        raise HangdocError(_without_old(error.message, course), error.remedy, error.exit_code) from error
+    with Stop(lambda: None) as stop:  # Ctrl-C must not lose what was just started
+        try:
+            course.started = started = begin(command, plan.log)
+        except HangdocError as error:
+            raise HangdocError(_without_old(error.message, course), error.remedy, error.exit_code) from error
     say(f"hangdoc: started process {started.pid}, its output goes to {plan.log}")
+    watched = Watched("interrupted", ExitCode.UNDETERMINED) if stop.asked else _watch(course, started, wishes)
+    course.end, course.diagnosis = watched.end, watched.diagnosis
+    if watched.code is ExitCode.HANG and wishes.kill_on_hang and watched.end in {"hang", "exit", "time"}:
+        course.ended_again = _end_again(started.handle.key, plan.log.parent)
+    _tell(course, watched)
+    return watched.code
+
+
+def _watch(course: Course, started: Started, wishes: Wishes) -> Watched:
+    plan = course.plan
     aim = Aim(wishes.until, wishes.timeout_s, wishes.patience_s, may_be_an_engine(plan))
     if wishes.until == "ready" and not aim.expects_engine:
         say("hangdoc: no engine is known in the command, so it will not be told ready: Ctrl-C leaves it to itself")
     watched = watch(started, aim, say, as_json=wishes.as_json)
     if watched.end == "ready" and wishes.prompts is not None:
         watched = feed_prompts(course, watched, wishes.prompts)
-    course.end, course.diagnosis = watched.end, watched.diagnosis
-    if watched.code is ExitCode.HANG and wishes.kill_on_hang and watched.end in {"hang", "exit", "time"}:
-        course.ended_again = _end_again(started.handle.key, plan.log.parent)
-    _tell(course, watched)
-    return watched.code
+    return watched
 
 
 def _without_old(message: str, course: Course) -> str:

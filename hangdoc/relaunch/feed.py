@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import http.client
 import json
+import queue
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -22,6 +23,9 @@ AT_ONCE = 16
 ANSWER_S = 600.0
 """For one answer; a prompt waits for those before it. SGLang gives its own warm-up request as long."""
 
+AGAIN_S = 1.0
+"""Before a request that failed is sent a second and last time. Arbitrary."""
+
 WRITTEN_S = 30.0
 """How long no further sample may be finished, once all prompts are answered, before the rest is given up. Arbitrary: a
 sample of 100 MB takes a second on a disk."""
@@ -32,7 +36,19 @@ STEP_S = 0.2
 INDEX, LOSS_MASK = "hangdoc_index", "hangdoc_loss_mask"
 """What the capture reads in a request's custom_params."""
 
+SILENT_S = 60.0
+"""How long no answer may come before the launch is looked at. Arbitrary: a long prompt's prefill takes seconds."""
+
 Tell: TypeAlias = Callable[["Fed"], None]
+Doubt: TypeAlias = Callable[[], str]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the samples are written, and how."""
+
+    directory: Path
+    form: str
 
 
 @dataclass(frozen=True)
@@ -64,47 +80,93 @@ class _SilentError(Exception):
     """The server does not answer; the reason."""
 
 
-def feed(prompts: Iterable[Prompt], server: Server, directory: Path, form: str, tell: Tell) -> Fed:
-    """Send what has no sample yet, wait until the samples are written; tell: told after each answer and each look."""
+def feed(prompts: Iterable[Prompt], server: Server, place: Place, tell: Tell, doubt: Doubt = lambda: "") -> Fed:
+    """Send what has no sample yet, wait until the samples are written.
+
+    tell: told after each answer and each look; doubt: asked when no answer has come for SILENT_S; what it returns, if
+    anything, is why to stop.
+    """
     fed = Fed()
-    waiting: dict[Future[str], int] = {}
-    with ThreadPoolExecutor(AT_ONCE, "hangdoc-prompts") as pool:
-        for prompt in _lacking(prompts, directory, form, fed):
-            waiting[pool.submit(_send, server, prompt)] = prompt.index
-            if len(waiting) >= AT_ONCE and not _take(waiting, fed, tell):
-                break
-        while waiting and not fed.stopped:
-            _take(waiting, fed, tell)
-        pool.shutdown(cancel_futures=True)
-    _wait_for_samples(fed, directory, form, tell)
+    line = _Line(server)
+    for prompt in _lacking(prompts, place, fed):
+        line.send(prompt)
+        if line.waiting >= AT_ONCE and not _take(line, fed, tell, doubt):
+            break
+    while line.waiting and not fed.stopped:
+        _take(line, fed, tell, doubt)
+    _wait_for_samples(fed, place, tell)
     return fed
 
 
-def _lacking(prompts: Iterable[Prompt], directory: Path, form: str, fed: Fed) -> Iterator[Prompt]:
+class _Line:
+    """Requests under way, in threads that end with hangdoc: one that is never answered must not hold it."""
+
+    def __init__(self, server: Server) -> None:
+        self.waiting = 0
+        self._server = server
+        self._prompts: queue.SimpleQueue[Prompt] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[tuple[int, str | _SilentError]] = queue.SimpleQueue()
+        for number in range(AT_ONCE):
+            threading.Thread(target=self._work, name=f"hangdoc-prompts-{number}", daemon=True).start()
+
+    def send(self, prompt: Prompt) -> None:
+        """Send a prompt as soon as a thread is free."""
+        self.waiting += 1
+        self._prompts.put(prompt)
+
+    def answer(self) -> tuple[int, str | _SilentError] | None:
+        """Return the number of an answered prompt and why it was refused ("": it was not); None when none has come."""
+        try:
+            found = self._answers.get(timeout=SILENT_S)
+        except queue.Empty:
+            return None
+        self.waiting -= 1
+        return found
+
+    def _work(self) -> None:
+        while True:
+            prompt = self._prompts.get()
+            said = _sent(self._server, prompt)
+            if isinstance(
+                said, _SilentError
+            ):  # once more: what was lost on the way is no silence, and nothing is twice
+                time.sleep(AGAIN_S)
+                said = _sent(self._server, prompt)
+            self._answers.put((prompt.index, said))
+
+
+def _lacking(prompts: Iterable[Prompt], place: Place, fed: Fed) -> Iterator[Prompt]:
     for prompt in prompts:
-        if exists(directory, prompt.index, form):
+        if exists(place.directory, prompt.index, place.form):
             fed.there += 1
         else:
             yield prompt
 
 
-def _take(waiting: dict[Future[str], int], fed: Fed, tell: Tell) -> bool:
-    """Take the answers that have come; False when the server does not answer any more."""
-    done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-    for one in done:
-        index = waiting.pop(one)
-        try:
-            refusal = one.result()
-        except _SilentError as error:
-            fed.stopped = fed.stopped or str(error)
-            continue
-        if refusal:
-            fed.refused.append((index, refusal))
-        else:
-            fed.expected.append(index)
-        fed.answered += 1
+def _take(line: _Line, fed: Fed, tell: Tell, doubt: Doubt) -> bool:
+    """Take an answer; False when there is no point in waiting for more."""
+    found = line.answer()
+    if found is None:
+        fed.stopped = doubt()
+        return not fed.stopped
+    index, said = found
+    if isinstance(said, _SilentError):
+        fed.stopped = str(said)
+        return False
+    if said:
+        fed.refused.append((index, said))
+    else:
+        fed.expected.append(index)
+    fed.answered += 1
     tell(fed)
-    return not fed.stopped
+    return True
+
+
+def _sent(server: Server, prompt: Prompt) -> str | _SilentError:
+    try:
+        return _send(server, prompt)
+    except _SilentError as error:
+        return error
 
 
 def _send(server: Server, prompt: Prompt) -> str:
@@ -143,12 +205,12 @@ def _request(prompt: Prompt) -> tuple[str, dict[str, object]]:
     return "/v1/chat/completions", body
 
 
-def _wait_for_samples(fed: Fed, directory: Path, form: str, tell: Tell) -> None:
+def _wait_for_samples(fed: Fed, place: Place, tell: Tell) -> None:
     """Wait for what the capture still writes: it does so after the answer."""
     left = set(fed.expected)
     until_s = time.monotonic() + WRITTEN_S
     while left:
-        written = {index for index in left if exists(directory, index, form)}
+        written = {index for index in left if exists(place.directory, index, place.form)}
         left -= written
         if written:
             until_s = time.monotonic() + WRITTEN_S

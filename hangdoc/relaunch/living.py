@@ -10,7 +10,6 @@ from hangdoc.ending.kinship import user_of
 from hangdoc.ending.named import refuse_callers
 from hangdoc.ending.plan import targets
 from hangdoc.errors import ExitCode, HangdocError
-from hangdoc.launch.complaints import shown
 from hangdoc.launch.find import PROC, find_launch
 from hangdoc.launch.marker import VARIABLE
 from hangdoc.launch.table import Entry, is_same, read_entry
@@ -50,7 +49,7 @@ def _refuse(entry: Entry, launch: Launch, proc: Path) -> None:
     pid = entry.pid
     owner = user_of(proc, pid)
     if owner not in {None, os.geteuid()}:
-        message = f"process {pid} ({shown(entry.title)}) belongs to another user (uid {owner})"
+        message = f"process {pid} ({entry.comm}) belongs to another user (uid {owner})"
         raise HangdocError(message, "run hangdoc as that user", ExitCode.UNOBSERVABLE)
     for name in NAMESPACES:
         if _namespace(proc, "self", name) != _namespace(proc, str(pid), name):
@@ -61,9 +60,7 @@ def _refuse(entry: Entry, launch: Launch, proc: Path) -> None:
         message = f"process {pid} has ended: its command line is gone"
         raise HangdocError(message, f"{AS_IT_STANDS}, or --from a trace of it", ExitCode.UNOBSERVABLE)
     if entry.sighting.is_titled or (launch.engine != "generic" and role != "launcher" and entry.key == launch.root):
-        message = (
-            f"the launcher of this launch is gone, and process {pid} ({shown(entry.title)}) does not tell its command"
-        )
+        message = f"the launcher of this launch is gone, and process {pid} ({entry.comm}) does not tell its command"
         raise HangdocError(message, f"{AS_IT_STANDS}, or --from a trace of it")
 
 

@@ -14,7 +14,7 @@ import pytest
 from hangdoc.capture.layout import exists, sample_path
 from hangdoc.errors import HangdocError
 from hangdoc.relaunch import feed as feeding
-from hangdoc.relaunch.feed import Fed, Server, feed
+from hangdoc.relaunch.feed import Fed, Place, Server, feed
 from hangdoc.relaunch.prompts import Prompt, check_prompts, read_prompts
 from tests.unit.relaunch.stage import Stage
 
@@ -22,10 +22,12 @@ from tests.unit.relaunch.stage import Stage
 class Answering(ThreadingHTTPServer):
     """Stands for a server that captures: it writes the sample of each prompt that it answers."""
 
+    request_queue_size = 128
     directory: Path
     requests: list[tuple[str, str | None, dict[str, Any]]]
     refuses: int = -1
     dies_at: int = -1
+    holds: threading.Event
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -36,6 +38,7 @@ class Handler(BaseHTTPRequestHandler):
         self.server.requests.append((self.path, self.headers["authorization"], body))
         given = body.get("sampling_params", body)["custom_params"]
         index = given["hangdoc_index"]
+        self.server.holds.wait()
         if index == self.server.dies_at:
             self.connection.close()
             return
@@ -54,7 +57,8 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def answering(tmp_path: Path) -> Iterator[Answering]:
     server = Answering(("127.0.0.1", 0), Handler)
-    server.directory, server.requests = tmp_path, []
+    server.directory, server.requests, server.holds = tmp_path, [], threading.Event()
+    server.holds.set()
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield server
@@ -68,7 +72,7 @@ def at(server: Answering, key: str = "") -> Server:
 
 
 def run(server: Answering, prompts: list[Prompt], key: str = "") -> Fed:
-    return feed(prompts, at(server, key), server.directory, "specforge", lambda _: None)
+    return feed(prompts, at(server, key), Place(server.directory, "specforge"), lambda _: None)
 
 
 def test_every_prompt_without_a_sample_is_sent_once(answering: Answering) -> None:
@@ -113,12 +117,27 @@ def test_a_server_that_stops_answering_ends_the_feeding(answering: Answering) ->
     assert not fed.is_whole
 
 
+def test_a_server_that_is_silent_is_doubted(answering: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No answer for a while: whoever can look at the launch is asked, and says whether to go on."""
+    monkeypatch.setattr(feeding, "SILENT_S", 0.01)
+    answering.holds.clear()
+    asked: list[None] = []
+
+    def doubt() -> str:
+        asked.append(None)
+        return "it hangs" if len(asked) == 3 else ""
+
+    fed = feed([Prompt(0, (1,))], at(answering), Place(answering.directory, "specforge"), lambda _: None, doubt)
+    answering.holds.set()
+    assert (fed.stopped, len(asked)) == ("it hangs", 3)
+
+
 def test_samples_that_never_come_are_given_up(answering: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer is no sample: the capture skips what has NaN."""
     monkeypatch.setattr(feeding, "WRITTEN_S", 0.0)
     answering.directory = answering.directory / "elsewhere"
     answering.directory.mkdir()
-    fed = feed([Prompt(0, (1,))], at(answering), answering.directory.parent, "specforge", lambda _: None)
+    fed = feed([Prompt(0, (1,))], at(answering), Place(answering.directory.parent, "specforge"), lambda _: None)
     assert (fed.answered, fed.written, fed.is_whole) == (1, 0, False)
 
 
