@@ -15,7 +15,7 @@ from .passes import Pass, Portion
 from .settings import Settings
 from .store import Store
 from .tally import Tally, same_run
-from .unsupported import refusals
+from .unsupported import REFUSED, refusals
 from .warming import Warming
 from .writer import Writer
 
@@ -39,7 +39,7 @@ class Session:
         """Hook into a model runner's model; UnsupportedError ends the server's start, before a wrong sample."""
         if getattr(runner, "is_draft_worker", False):
             return
-        refused = refusals(vars(runner.server_args))
+        refused = refusals({name: getattr(runner.server_args, name, None) for name, *_ in REFUSED})
         if refused:
             raise UnsupportedError("hangdoc capture: " + "; ".join(refused))
         config = runner.model_config
@@ -101,8 +101,8 @@ class Session:
         """Read a state, which every rank has to; None when it cannot be kept."""
         try:
             state = read()
-        except NotImplementedError as error:
-            self._stop(f"the state before a layer cannot be read in this SGLang and model: {error}")
+        except Exception as error:  # noqa: BLE001 - the server's own pass goes on
+            self._stop(f"a state cannot be read in this SGLang and model ({type(error).__name__}: {error})")
             return None
         if self._copies is None or self.writer is None or self.writer.stopped:
             return None

@@ -41,7 +41,11 @@ def torch_python(rig: Rig) -> Any:
         environment |= {"OMP_NUM_THREADS": "1", "TORCHDYNAMO_DISABLE": "1", "HF_HUB_OFFLINE": "1"}
         environment["PYTHONPATH"] = os.pathsep.join(map(str, (ROOT, *path)))
         done = subprocess.run(
-            [rig.python, "-m", module, *map(str, arguments)], env=environment, capture_output=True, text=True, check=False
+            [rig.python, "-m", module, *map(str, arguments)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout

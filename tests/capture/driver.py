@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from hangdoc.capture import formats
+from hangdoc.capture.attach import UnsupportedError
 from hangdoc.capture.session import Session
 from hangdoc.capture.settings import Settings
 from hangdoc.capture.warming import Warming
@@ -26,7 +27,7 @@ HIDDEN, LAYERS, NAN_TOKEN = 256, 4, 13
 class Layer(nn.Module):
     """Adds one to the residual, as a layer of older versions gets and gives it."""
 
-    def forward(self, hidden_states: Any, forward_batch: Any, residual: Any) -> Any:
+    def forward(self, hidden_states: Any, forward_batch: Any, residual: Any) -> Any:  # noqa: ARG002 - looked for by name
         residual = hidden_states if residual is None else hidden_states + residual
         return torch.ones_like(hidden_states), residual
 
@@ -40,6 +41,7 @@ class Stack(nn.Module):
         self.norm = nn.Identity()
         self.skips = False
         self.scatters = 1
+        self.batch = SimpleNamespace()
 
     def forward(self, ids: Any) -> Any:
         hidden = ids[:: self.scatters, None].float().expand(-1, HIDDEN).clone()
@@ -47,7 +49,7 @@ class Stack(nn.Module):
         residual = None
         for layer in self.layers:
             run = layer.forward if self.skips else layer
-            hidden, residual = run(hidden, SimpleNamespace(), residual)
+            hidden, residual = run(hidden, self.batch, residual)
         return self.norm(hidden + residual)
 
 
@@ -68,19 +70,28 @@ def batch(*requests: Any) -> SimpleNamespace:
 class Small:
     """The scheduler: a session attached to the stack."""
 
-    def __init__(self, directory: Path, **settings: Any) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        layers: tuple[int, ...] = (1, 2, 3),
+        arguments: dict[str, Any] | None = None,
+        **settings: Any,
+    ) -> None:
         self.stack = Stack()
         text = SimpleNamespace(num_hidden_layers=LAYERS, hidden_size=HIDDEN)
         runner = SimpleNamespace(
-            model=nn.ModuleDict({"model": self.stack}),
+            model=self.model(),
             model_config=SimpleNamespace(hf_text_config=text),
-            server_args=SimpleNamespace(model_path="small"),
+            server_args=SimpleNamespace(model_path="small", **(arguments or {})),
             device="cpu",
         )
-        self.session = Session(Settings((1, 2, 3), directory, "specforge", **settings), Warming(directory))
+        self.session = Session(Settings(layers, directory, "specforge", **settings), Warming(directory))
         self.session.attach(runner)
         assert self.session.writer is not None
         self.writer = self.session.writer
+
+    def model(self) -> nn.Module:
+        return nn.ModuleDict({"model": self.stack})
 
     def prefill(self, *requests: Any) -> None:
         ids = torch.tensor([token for one in requests for token in one.origin_input_ids])
@@ -193,8 +204,37 @@ def scattered(directory: Path) -> None:
     print(small.writer.stopped)
 
 
+class Double(Small):
+    """Its model has two lists of layers, and nobody can say which is meant."""
+
+    def model(self) -> nn.Module:
+        return nn.ModuleDict({"model": self.stack, "other": Stack()})
+
+
+def refused(directory: Path) -> None:
+    """Starts that cannot be captured."""
+    for kind, given in (
+        (Small, {"arguments": {"pp_size": 2}}),
+        (Small, {"layers": (1, 2, LAYERS)}),
+        (Double, {}),
+    ):
+        try:
+            kind(directory, **given)  # type: ignore[arg-type]
+        except UnsupportedError as error:
+            print(error)
+
+
+def unreadable(directory: Path) -> None:
+    """A layer whose state cannot be read; the pass itself goes on."""
+    small = Small(directory)
+    stream = SimpleNamespace(snapshot=lambda _: (_ for _ in ()).throw(NotImplementedError("a handoff")))
+    small.stack.batch = SimpleNamespace(residual_stream=stream)
+    small.prefill(request(0, [1, 2, 3]))
+    print(small.writer.stopped)
+
+
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO)
-    modes = (numbered, free, stuck, unusual, held_back, skipping, scattered)
+    modes = (numbered, free, stuck, unusual, held_back, skipping, scattered, refused, unreadable)
     mode = {known.__name__: known for known in modes}[sys.argv[2]]
     mode(Path(sys.argv[1]), *map(int, sys.argv[3:]))

@@ -44,10 +44,10 @@ def stamps(directory: Path) -> dict[str, tuple[int, int]]:
 
 @pytest.mark.needs("unshare")
 def test_a_full_volume_first_slows_the_server_then_stops_the_capture(rig: Rig, tmp_path: Path) -> None:
-    """A tmpfs that fills up delays prefill and says so, then ends the capture loudly, with every finished sample whole."""
+    """A tmpfs that fills up delays prefill and says so, then ends the capture loudly; finished samples are whole."""
     disk, kept = tmp_path / "disk", tmp_path / "kept"
     disk.mkdir()
-    mount = f"mount -t tmpfs -o size={DISK_BYTES} none {disk} && \"$@\"; code=$?; cp -r {disk} {kept}; exit $code"
+    mount = f'mount -t tmpfs -o size={DISK_BYTES} none {disk} && "$@"; code=$?; cp -r {disk} {kept}; exit $code'
     done = drive(rig, disk, "numbered", 0, 90, 16, wrapper=(*UNSHARE, mount, "sh"))
     document = status(read(kept))
     assert whole(kept)["unfinished"] == []
@@ -106,10 +106,10 @@ def test_what_leaves_nothing(rig: Rig, tmp_path: Path, torch_python: Any) -> Non
     assert document["counts"].items() >= expected.items()
     assert document["nan"] == [0]
     whole(tmp_path)
-    code = "import sys, torch, json; s = torch.load(sys.argv[1], weights_only=True); print(json.dumps([s[k].tolist() for k in ('loss_mask', 'input_ids')]))"
+    code = "import sys, torch; s = torch.load(sys.argv[1]); print(s['loss_mask'].tolist(), s['input_ids'].tolist())"
     path = tmp_path / "rows_0-2000" / "data_2.ckpt"
     out = subprocess.run([rig.python, "-c", code, path], capture_output=True, text=True, check=True).stdout
-    assert json.loads(out) == [[0, 1, 1], [4, 5, 6]]
+    assert out == "[0, 1, 1] [4, 5, 6]\n"
 
 
 def test_prefill_waits_for_a_full_queue(rig: Rig, tmp_path: Path) -> None:
@@ -122,7 +122,11 @@ def test_prefill_waits_for_a_full_queue(rig: Rig, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("mode", "reason", "kept"),
-    [("skipping", "a prefill ran past the hooks", 1), ("scattered", "the states of 4 tokens are scattered", 0)],
+    [
+        ("skipping", "a prefill ran past the hooks", 1),
+        ("scattered", "the states of 4 tokens are scattered", 0),
+        ("unreadable", "a state cannot be read in this SGLang and model (NotImplementedError: a handoff)", 0),
+    ],
 )
 def test_what_cannot_be_right_stops_the_capture(rig: Rig, tmp_path: Path, mode: str, reason: str, kept: int) -> None:
     """States that are not there, or not whole, stop the capture with the reason; none is ever written wrong."""
@@ -130,6 +134,18 @@ def test_what_cannot_be_right_stops_the_capture(rig: Rig, tmp_path: Path, mode: 
     assert done.stdout.startswith(reason)
     assert f"hangdoc capture STOPPED: {reason}" in done.stderr
     assert whole(tmp_path)["samples"] == kept
+
+
+def test_what_cannot_be_captured_ends_the_start(rig: Rig, tmp_path: Path) -> None:
+    """Scattered states, a layer that is not there and a model with two lists of layers end the start."""
+    said = drive(rig, tmp_path, "refused").stdout.splitlines()
+    assert [line[:60] for line in said] == [
+        "hangdoc capture: pp_size=2: pipeline stages hold their layers "[:60],
+        "hangdoc capture: the model has layers 0 to 3, and no [4]",
+        "ModuleDict: looked for one list of 4 `layers` whose forward takes"[:60],
+    ]
+    assert said[2].endswith("found model, other")
+    assert not (tmp_path / ".hangdoc" / "run.json").exists()
 
 
 def test_samples_of_another_kind_are_not_mixed(rig: Rig, tmp_path: Path) -> None:

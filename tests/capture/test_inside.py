@@ -59,7 +59,9 @@ def run(code: str, tmp_path: Path, environment: dict[str, str]) -> str:
     program = tmp_path / "program.py"
     program.write_text(code)
     plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    done = subprocess.run([sys.executable, program], env=plain | environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, program], env=plain | environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -76,7 +78,7 @@ def test_it_needs_the_standard_library_alone(tmp_path: Path) -> None:
 
 
 def test_the_import_hook_lives_beside_the_users_sitecustomize(tmp_path: Path) -> None:
-    """Without plugins, a launch and its spawned children are hooked, and the user's own sitecustomize runs as before."""
+    """Without plugins, a launch and its spawned children are hooked, and the user's sitecustomize runs as before."""
     users = tmp_path / "users"
     users.mkdir()
     (users / "sitecustomize.py").write_text("USERS_OWN = 'ran'\n")
@@ -93,7 +95,8 @@ def test_the_plugin_is_found_beside_others(tmp_path: Path) -> None:
     (other / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
     (other / "entry_points.txt").write_text(f"[{needs.GROUP}]\ntheirs = json:dumps\n")
     added = prepared(tmp_path, with_plugins=True, PYTHONPATH=str(other.parent), SGLANG_PLUGINS="theirs")
-    code = f"from importlib.metadata import entry_points\nfor e in entry_points(group={needs.GROUP!r}): print(e.name, e.load().__name__)"
+    code = "from importlib.metadata import entry_points\n"
+    code += f"for point in entry_points(group={needs.GROUP!r}): print(point.name, point.load().__name__)"
     assert set(run(code, tmp_path, added.environment).splitlines()) == {"hangdoc-capture activate", "theirs dumps"}
     assert added.environment["SGLANG_PLUGINS"] == "theirs,hangdoc-capture"
     assert not (added.private / "sitecustomize.py").exists()
@@ -183,7 +186,7 @@ def test_rows_in_the_prefix_cache_are_missed() -> None:
 
 
 def test_aborted_prompts_do_not_pile_up() -> None:
-    """Prompts of which only the first chunk came are dropped in time, and one that begins anew starts from its begin."""
+    """Prompts of which only the first chunk came are dropped in time; one that begins anew starts from its begin."""
     assembly = Assembly()
     for number in range(MOST_OPEN + 5):
         assembly.add(portion(str(number), 0, 1, 3), chunk(1))

@@ -9,7 +9,6 @@ import signal
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,7 +117,7 @@ def kill_a_rank(launch: Launch) -> None:
 @pytest.fixture(scope="module", params=CASES, ids=str)
 def captured(
     request: pytest.FixtureRequest, rig: Rig, tmp_path_factory: pytest.TempPathFactory, torch_python: Any
-) -> Iterator[Captured]:
+) -> Captured:
     case: Case = request.param
     root = tmp_path_factory.mktemp(str(case))
     model, directory = root / "model", root / "samples"
@@ -133,7 +132,12 @@ def captured(
     added = needs.prepare(wish, installed, flags, variables)
     # --disable-radix-cache is among the rig's flags already, and given twice it does no harm.
     scenario = Scenario(
-        "capture", "none", (READY,), tp=case.tp, flags=(*flags, *added.flags), environment=tuple(added.environment.items())
+        "capture",
+        "none",
+        (READY,),
+        tp=case.tp,
+        flags=(*flags, *added.flags),
+        environment=tuple(added.environment.items()),
     )
     with start(scenario, directory=root / "log", version=case.version, rig=rig) as launch:
         launch.wait_until_ill()
@@ -141,7 +145,7 @@ def captured(
         wait_for_samples(launch, directory, 4)
         kill_a_rank(launch)
         log = launch.text()
-    yield Captured(case, model, directory, installed, added, tokens, log, before)
+    return Captured(case, model, directory, installed, added, tokens, log, before)
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +203,7 @@ def test_a_killed_rank_leaves_whole_samples(captured: Captured) -> None:
 
 
 def test_the_installed_server_is_untouched(captured: Captured) -> None:
-    """No source file of SGLang has changed, and once the private directory is gone only samples and records are left."""
+    """No source file of SGLang has changed, and with the private directory gone only samples and records are left."""
     assert stamps(captured.installed.package) == captured.before
     needs.remove(captured.added)
     assert not list(captured.directory.glob(".hangdoc/code-*"))
