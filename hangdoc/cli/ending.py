@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 
 from hangdoc.cli.asking import Wishes, nothing_touched, present
 from hangdoc.cli.failure import progress, say
@@ -23,9 +24,9 @@ def end(pid: int | None, port: int | None, wishes: Wishes) -> ExitCode:
     with ExitStack() as stack:
         with nothing_touched():
             refuse_callers(pid)
-            roots = targets(pid, port)
             strays = stray_files(calling_users()) if pid is None and port is None else []
-            plans = stack.enter_context(prepared(roots, wishes.include))
+            named = () if pid is None else (pid,)
+            plans = stack.enter_context(prepared(partial(targets, pid, port), wishes.include, named))
             refuse_outsider(pid, plans)
             present(plans, strays, wishes)
         if wishes.dry_run:

@@ -16,6 +16,7 @@ from hangdoc.procfs.errors import ProcParseError
 from hangdoc.procfs.status import parse_status
 
 DOUBT = "shares a pipe or socket with member {pid}, but may have it from elsewhere"
+CONNECTED = "an engine's process, connected to member {pid} by a unix socket, but may be of another launch"
 SAME_LOG = "writes to the same file or pipe as member {pid}, but nothing else ties it to the launch"
 
 
@@ -70,16 +71,19 @@ def read_traits(forest: Forest, root: Entry, members: Iterable[Entry], outsiders
     parent = forest.parent(root)
     shared = _held_by(proc, inside)
     foreign = {t for one in outsiders if one.kind != "kernel" for t in _private(read_open(proc, one.key))} & set(shared)
-    own = {target: pid for target, pid in shared.items() if target not in foreign}
-    # What the root holds may come from whoever started it, who may have passed it on to others and closed it since.
-    inherited = _private(read_open(proc, root.key))
+    # What the root holds may come from whoever started it, who may have passed it on to others and closed it since;
+    # when that cannot be read, nothing can be called made inside.
+    opened = read_open(proc, root.key)
+    is_told = opened is not None and root.state not in "ZX"
+    inherited = _private(opened) if is_told else set(shared)
+    own = {target: pid for target, pid in shared.items() if target not in foreign | inherited}
     users = frozenset(user for one in inside if (user := user_of(proc, one.pid)) is not None)
     return Traits(
         root=root.key,
         users=users,
         outputs=_outputs(proc, inside),
         images=_images(forest, root, inside),
-        private={target: pid for target, pid in own.items() if target not in inherited},
+        private=own,
         shared=shared,
         marker=read_marker(proc, root.key),
         cgroups=_cgroups(forest, root, parent),
@@ -91,10 +95,11 @@ def kin(entry: Entry, traits: Traits, forest: Forest, peers: Mapping[int, int], 
 
     Rule: only a program of the launch's user, younger than its root, without a parent of its own (it was adopted), can
     be kin. It is when it has the launch's marker, when it is a fork of a member (image.py), when it is in a control
-    group that was made for the launch, when it holds a pipe or socket that was made inside the launch, or when it is an
-    engine's process and connected to a member's socket. It works because none of these can be had without descent or
-    invitation. It fails for a program that was executed by a double fork into a session of its own with nothing
-    inherited: nothing visible ties it to the launch, so it is left.
+    group that was made for the launch, or when it holds a pipe or socket that was made inside the launch. It works
+    because none of these can be had without descent. An engine's process that is connected to a member's socket is in
+    doubt: it may be of another launch whose launcher is dead, as where one prefills and the other decodes. It fails for
+    a program that was executed by a double fork into a session of its own with nothing inherited: nothing visible ties
+    it to the launch, so it is left.
 
     peers: connected unix sockets; owned: the members' sockets, each with its owner.
     """
@@ -107,7 +112,7 @@ def kin(entry: Entry, traits: Traits, forest: Forest, peers: Mapping[int, int], 
     sockets = opened.sockets() if opened is not None and entry.sighting.is_kin else set()
     ends = sorted(owned[peer] for one in sockets if (peer := peers.get(one, 0)) in owned)
     if ends:
-        return Kin(f"an engine's process, connected to member {ends[0]} by a unix socket")
+        return Kin(doubt=CONNECTED.format(pid=ends[0]))
     doubts = sorted(_private(opened) & set(traits.shared))
     if doubts:
         return Kin(doubt=DOUBT.format(pid=traits.shared[doubts[0]]))
@@ -191,11 +196,16 @@ def _is_older(parent: Entry, child: Entry) -> bool:
 
 
 def close_over(
-    strangers: list[Entry], table: Table, parents: Mapping[int, ProcessKey], weigh: Callable[[Entry], str]
+    strangers: list[Entry],
+    table: Table,
+    parents: Mapping[int, ProcessKey],
+    weigh: Callable[[Entry], str],
+    vouches: Callable[[Entry], bool] = lambda _: True,
 ) -> dict[int, str]:
     """Admit strangers until nobody is left who belongs: by their own traits, or as the child of who belongs already.
 
-    parents: whose children belong without further reason. Returns the reasons by pid, the oldest process first.
+    parents: whose children belong without further reason; vouches: says whether this holds for somebody admitted, too.
+    Returns the reasons by pid, the oldest process first.
     """
     known = dict(parents)
     admitted: dict[int, str] = {}
@@ -208,7 +218,7 @@ def close_over(
                 fresh[one.pid] = f"child of {parent.pid}"
             elif because := weigh(one):
                 fresh[one.pid] = because
-            if one.pid in fresh:
+            if one.pid in fresh and vouches(one):
                 known[one.pid] = one.key
         if not fresh:
             return admitted

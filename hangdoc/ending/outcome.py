@@ -78,7 +78,7 @@ def exit_code(outcome: Outcome) -> ExitCode:
         return ExitCode.HANG
     if ended is None or after is None:
         return ExitCode.OK
-    taken = any(not port.free for port in after.ports)
+    taken = any(port.listened and not port.free for port in after.ports)
     if (
         ended.survivors
         or ended.restless
@@ -202,7 +202,9 @@ def _after(outcome: Outcome) -> Json | None:
         ],
         "gpus_unread": after.gpus_unread or None,
         "memory_returned": outcome.memory_is_proved,
-        "ports": [{"port": one.number, "free": one.free, "says": one.says} for one in after.ports],
+        "ports": [
+            {"port": one.number, "free": one.free, "listened": one.listened, "says": one.says} for one in after.ports
+        ],
         "things": [
             {**_thing(one.thing), "removed": one.removed, "because": one.because, "command": one.command}
             for one in after.removals

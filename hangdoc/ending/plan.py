@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from hangdoc.errors import ExitCode, HangdocError
 from hangdoc.launch import complaints
 from hangdoc.launch.find import PROC, find_launch
 from hangdoc.launch.forest import Forest
-from hangdoc.launch.pidfd import may_signal
+from hangdoc.launch.pidfd import Handle, anchor, may_signal, pin
 from hangdoc.launch.table import read_table
 from hangdoc.model.process import ProcessKey
 
@@ -48,9 +48,12 @@ def targets(pid: int | None, port: int | None, proc: Path = PROC) -> tuple[Proce
     """Return the roots that are meant: one launch by pid or port, without either every orphaned one of the user."""
     if pid is not None or port is not None:
         launch = find_launch(pid, port, proc)
-        if pid is None or launch.engine != "generic":
+        if pid is None:
             return (launch.root,)
-        return (same_program(read_forest(proc), pid, launch.root),)
+        forest = read_forest(proc)
+        if (dead := dead_launcher(forest, pid)) is not None:
+            return (dead,)
+        return (launch.root,) if launch.engine != "generic" else (same_program(forest, pid, launch.root),)
     return orphans(read_forest(proc), calling_users())
 
 
@@ -67,6 +70,22 @@ def same_program(forest: Forest, pid: int, root: ProcessKey) -> ProcessKey:
             return entry.key
         entry = parent
     return root
+
+
+def dead_launcher(forest: Forest, pid: int) -> ProcessKey | None:
+    """Return the launcher that a process lost, when it is dead and not waited for, and led the process's group.
+
+    Its survivors may be launches of their own by what they show (forks that keep the launcher's command line); but the
+    number of the group is the zombie's as long as nobody buries it. Only of a program: a dead shell's group is a job of
+    anything, and what a test runner or a notebook leaves is no one launch.
+    """
+    entry = forest.table.get(pid)
+    if entry is None or entry.pid == entry.group or forest.parent(entry) is not None:
+        return None
+    leader = forest.table.get(entry.group)
+    if leader is None or leader.state not in "ZX" or leader.kind != "program" or leader.pid in forest.never:
+        return None
+    return leader.key if leader.key.start_ticks <= entry.key.start_ticks else None
 
 
 def orphans(forest: Forest, users: frozenset[int]) -> tuple[ProcessKey, ...]:
@@ -93,11 +112,42 @@ def stray_files(users: Iterable[int], proc: Path = PROC) -> list[Thing]:
 
 
 @contextmanager
-def prepared(roots: Sequence[ProcessKey], include: Sequence[int], proc: Path = PROC) -> Iterator[list[Plan]]:
-    """Yield a plan for each launch; every member is held until the way out. HangdocError when one must be refused."""
+def prepared(
+    find: Callable[[], Sequence[ProcessKey]], include: Sequence[int], named: Iterable[int] = (), proc: Path = PROC
+) -> Iterator[list[Plan]]:
+    """Yield a plan for each launch; every member is held until the way out. HangdocError when one must be refused.
+
+    find: returns the roots that are meant; named: pids by which the user means them.
+
+    Rule: who was named is held before anything is read, a root before it is found for the second time, a member before
+    the roll is called for the second time; and the first two are still there when all has been read. It works because
+    a pid cannot change hands as long as its owner is there, so that each reading that decides is of a process that is
+    held. Pid and start time do not suffice: where pids start over, a successor can have both.
+    """
     with ExitStack() as stack:
+        fixed = [one for pid in (*named, *include) if (one := pin(pid)) is not None]
+        roots = find()
+        fixed += [_anchored(root, proc) for root in roots]
+        for one in fixed:
+            stack.callback(one.close)
+        if roots and not set(roots) <= set(find()):
+            raise HangdocError("the launch changed while it was looked at", "try again", ExitCode.UNOBSERVABLE)
         plans = [_prepare(root, include, proc, stack) for root in roots]
+        for one in fixed:
+            if not one.is_there:
+                raise _ended(one.key.pid)
         yield plans
+
+
+def _anchored(root: ProcessKey, proc: Path) -> Handle:
+    handle = anchor(root, proc)
+    if handle is None:
+        raise _ended(root.pid)
+    return handle
+
+
+def _ended(pid: int) -> HangdocError:
+    return HangdocError(f"the launch of pid {pid} has ended meanwhile", "", ExitCode.UNOBSERVABLE)
 
 
 def _prepare(root: ProcessKey, include: Sequence[int], proc: Path, stack: ExitStack) -> Plan:
@@ -107,7 +157,7 @@ def _prepare(root: ProcessKey, include: Sequence[int], proc: Path, stack: ExitSt
     muster = stack.enter_context(Muster(roll, traits, forest))
     # Once more, now that nobody's pid can change hands: what was read is then of the processes that are held.
     again, traits = call_roll(read_forest(proc), root, include)
-    muster.confirm({one.key for one in again.members})
+    muster.confirm(again.members)
     _refuse_members(muster, proc)
     pids = frozenset(key.pid for key in muster.members)
     read = stack.enter_context(reader(roll.launch, proc, pids))
@@ -126,7 +176,7 @@ def stock_taken_again(plan: Plan, proc: Path = PROC) -> Plan:
 def _refuse_root(forest: Forest, root: ProcessKey) -> None:
     entry = forest.table.get(root.pid)
     if entry is None or entry.key != root:
-        raise HangdocError(f"the launch of pid {root.pid} has ended meanwhile", "", ExitCode.UNOBSERVABLE)
+        raise _ended(root.pid)
     if root.pid == 1:
         raise HangdocError(
             f"the launch's root ({complaints.shown(entry.title)}) is pid 1 of this container: "

@@ -203,22 +203,27 @@ class Procedure:
         wrappers = self._muster.living("wrapper")
         if not wrappers or ended(self._muster.handles_of(wrappers), WRAPPER_S):
             return
-        for one in self._muster.living("wrapper"):
+        # The innermost first: who waits for one that is left stays, too.
+        youngest_first = sorted(self._muster.living("wrapper"), key=_age, reverse=True)
+        for one in youngest_first:
             self._wrapper(one, self._settled(one), freezer)
 
     def _settled(self, member: Member) -> Wrapped:
         """Look what a wrapper does now, again while it is about to start something."""
         until_s = time.monotonic() + SETTLE_S
         while True:
-            below = look_below(self._proc, self._muster).get(member.key, Wrapped())
+            left = {one.key for one in self._going_on}
+            below = look_below(self._proc, self._muster, left).get(member.key, Wrapped())
             if not below.unsettled or time.monotonic() >= until_s:
                 return below
             ended([self._muster.handles[member.key]], SETTLE_STEP_S)
 
     def _wrapper(self, member: Member, wrapped: Wrapped, freezer: Freezer) -> None:
         handle = self._muster.handles[member.key]
-        if wrapped.other:
-            self._going_on.append(LookAlike(member.key, member.process.title, f"it went on to {wrapped.other}"))
+        if not wrapped.again and (wrapped.other or wrapped.tool):
+            because = f"it went on to {wrapped.other or wrapped.tool}"
+            because += f"; to end it, too: kill {member.key.pid}" if member.key.pid != 1 else ""
+            self._going_on.append(LookAlike(member.key, member.process.title, because))
             return
         if wrapped.again:
             self._muster.adopt_children_of(member.key)
@@ -281,6 +286,10 @@ def survivor(member: Member, proc: Path, *, interrupted: bool = False) -> Surviv
     elif member.key.pid == 1:
         because = "it is pid 1 of this namespace: no signal from inside ends it"
     return Survivor(member.key, member.process.title, state, "" if waits_in == "0" else waits_in, because)
+
+
+def _age(member: Member) -> tuple[int, int]:
+    return member.key.start_ticks, member.key.pid
 
 
 def _named(members: list[Member]) -> str:

@@ -48,7 +48,7 @@ def _ports(forest: Forest, ports: Sequence[Port]) -> tuple[PortProof, ...]:
     proofs = (
         _taken(forest, port)
         if port.number in taken.get(port.namespace, everywhere if not port.namespace else set())
-        else PortProof(port.number, True, "free")
+        else PortProof(port.number, True, "free", port.listened)
         for port in ports
     )
     return tuple(proofs)
@@ -57,13 +57,14 @@ def _ports(forest: Forest, ports: Sequence[Port]) -> tuple[PortProof, ...]:
 def _taken(forest: Forest, port: Port) -> PortProof:
     """Name who has a port now."""
     found = holders(forest.proc, forest.table, port.number)
+    never = "" if port.listened else "; the launch had not listened there, so it does not count"
     if found.is_hidden:
-        return PortProof(port.number, False, "taken; by whom may not be looked at")
+        return PortProof(port.number, False, f"taken; by whom may not be looked at{never}", port.listened)
     here = [pid for pid in sorted(found.pids) if not port.namespace or network(forest.proc, pid) == port.namespace]
     if not here:
-        return PortProof(port.number, True, "free")
+        return PortProof(port.number, True, "free", port.listened)
     names = ", ".join(f"pid {pid} ({shown(forest.table[pid].title)})" for pid in here)
-    return PortProof(port.number, False, f"taken by {names}")
+    return PortProof(port.number, False, f"taken by {names}{never}", port.listened)
 
 
 def _returned(plan: Plan, ended: Ended, proc: Path) -> tuple[LookAlike, ...]:

@@ -171,11 +171,12 @@ class GpuProof:
 
 @dataclass(frozen=True)
 class PortProof:
-    """One port afterwards. holder: who listens there now."""
+    """One port afterwards. listened: a member did, before; otherwise it is told, but nothing of the launch is left."""
 
     number: int
     free: bool
     says: str
+    listened: bool = True
 
 
 @dataclass(frozen=True)

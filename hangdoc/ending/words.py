@@ -24,14 +24,15 @@ MOST_PORTS = 6
 
 RESTLESS = "processes that hand over to a child and end before they can be held: run it again, or end their session"
 
-MOST_STRAYS = 20
-"""Files of earlier launches that are named. Arbitrary: a screen."""
+MOST_ROWS = 12
+"""Rows of a list, alike ones in one row; --json lists them all. Arbitrary: all lists together fit on a screen or two.
+docs/kill-clean.md tells it."""
+
+MOST_PIDS = 6
+"""Pids named in a row that stands for several processes. Arbitrary: a line."""
 
 LONGEST_TITLE = 64
 """Characters of a command line beside a reason. Arbitrary: a line."""
-
-MOST_LOOK_ALIKES = 12
-"""Rows; --json lists them all. Arbitrary: those in doubt come first."""
 
 
 def plan_parts(plan: Plan) -> Iterator[RenderableType]:
@@ -65,11 +66,22 @@ def _short(title: str) -> str:
 
 def _look_alikes(found: Sequence[LookAlike]) -> Iterator[RenderableType]:
     ordered = sorted(found, key=lambda one: (not one.in_doubt, one.because.startswith(OWN_PYTHON)))
-    for one in ordered[:MOST_LOOK_ALIKES]:
-        more = f" [--include {one.key.pid} would add it]" if one.in_doubt else ""
-        yield bullet("?" if one.in_doubt else "x", f"{one.key.pid}: {one.because}{more}. {_short(one.title)}", "dim")
-    if len(found) > MOST_LOOK_ALIKES:
-        yield bullet("", f"and {len(found) - MOST_LOOK_ALIKES} more: --json lists them all", "dim")
+    alike: dict[str, list[LookAlike]] = {}
+    for one in ordered:
+        alike.setdefault(f"{one.key}" if one.in_doubt else one.because, []).append(one)
+    for group in list(alike.values())[:MOST_ROWS]:
+        first, pids = group[0], ", ".join(str(one.key.pid) for one in group[:MOST_PIDS])
+        pids += f" and {len(group) - MOST_PIDS} more" if len(group) > MOST_PIDS else ""
+        more = f" [--include {first.key.pid} would add it]" if first.in_doubt else ""
+        title = f". {_short(first.title)}" if len(group) == 1 else ""
+        yield bullet("?" if first.in_doubt else "x", f"{pids}: {first.because}{more}{title}", "dim")
+    yield from _and_more(sum(len(group) for group in list(alike.values())[MOST_ROWS:]))
+
+
+def _and_more(count: int) -> Iterator[RenderableType]:
+    """Yield what closes a list that was cut."""
+    if count > 0:
+        yield bullet("", f"and {count} more (--json lists all)", "dim")
 
 
 def _stock(plan: Plan) -> Iterator[RenderableType]:
@@ -81,7 +93,8 @@ def _stock(plan: Plan) -> Iterator[RenderableType]:
         yield bullet("?", f"GPU memory: {before.gpus.unread}", "yellow")
     if before.ports:
         yield bullet("-", f"{_ports([one.number for one in before.ports])} to come back")
-    yield from (bullet("-", f"{_kind(one)} {one.path}") for one in before.things)
+    yield from (bullet("-", f"{_kind(one)} {one.path}") for one in before.things[:MOST_ROWS])
+    yield from _and_more(len(before.things) - MOST_ROWS)
 
 
 def outcome_parts(outcome: Outcome) -> Iterator[RenderableType]:
@@ -108,15 +121,14 @@ def _proof(outcome: Outcome, after: After) -> Iterator[RenderableType]:
     yield from section("GPUs", list(_gpus(outcome)))
     yield from section("Ports", list(_port_rows(after.ports)))
     hidden = caveat(PROC) if any(not one.removed for one in after.removals) else ""
-    rows = [_removal(one) for one in after.removals]
+    rows = list(_removals(after.removals))
     yield from section("Removed, and left behind", [*rows, *_caveat(hidden)])
 
 
 def stray_parts(strays: Sequence[Thing]) -> Iterator[RenderableType]:
     """Yield files of earlier launches: nobody saw them held, so they are only listed."""
-    rows = [bullet("-", f"{_kind(one)}: {removal_command(one.path)}") for one in strays[:MOST_STRAYS]]
-    if len(strays) > MOST_STRAYS:
-        rows.append(bullet("", f"and {len(strays) - MOST_STRAYS} more: --json lists them all"))
+    rows = [bullet("-", f"{_kind(one)}: {removal_command(one.path)}") for one in strays[:MOST_ROWS]]
+    rows += _and_more(len(strays) - MOST_ROWS)
     yield from section(
         "Left by earlier launches: nobody visible has them open", [*rows, *_caveat(caveat(PROC) if strays else "")]
     )
@@ -139,15 +151,17 @@ def _verdict(outcome: Outcome, code: ExitCode) -> RenderableType:
         state = f"{len(ended.survivors)} still there" if ended.survivors else "nothing was proved"
         return harmless(f"INTERRUPTED  {count}, {state}", "bold red")
     if code is ExitCode.OK:
-        return harmless(f"GONE  {count}, nothing is left", "bold green")
+        left = "the script that started it goes on" if ended.going_on else "nothing is left"
+        return harmless(f"GONE  {count}, {left}", "bold green")
     if code is ExitCode.UNDETERMINED:
         return harmless(f"GONE, NOT PROVED  {count}; GPU memory could not be compared", "bold yellow")
     return harmless(f"NOT CLEAN  {count}, something is left", "bold red")
 
 
 def _newcomers(found: Sequence[LookAlike]) -> Iterator[RenderableType]:
-    for one in found[-MOST_LOOK_ALIKES:]:
+    for one in found[-MOST_ROWS:]:
         yield bullet("!", f"{one.key.pid}: {one.because}. {_short(one.title)}", "bold red")
+    yield from _and_more(len(found) - MOST_ROWS)
 
 
 def _survivor(one: Survivor) -> RenderableType:
@@ -175,7 +189,9 @@ def _gpu(one: GpuProof) -> RenderableType:
 
 def _port_rows(ports: Sequence[PortProof]) -> Iterator[RenderableType]:
     free = [one.number for one in ports if one.free]
-    yield from (bullet("!", f"port {one.number}: {one.says}", "bold red") for one in ports if not one.free)
+    for one in (one for one in ports if not one.free):
+        sign, style = ("!", "bold red") if one.listened else ("-", "dim")
+        yield bullet(sign, f"port {one.number}: {one.says}", style)
     if free:
         yield bullet("+", f"{_ports(free)} free again")
 
@@ -184,6 +200,13 @@ def _ports(numbers: Sequence[int]) -> str:
     named = ", ".join(map(str, numbers[:MOST_PORTS]))
     more = f" and {len(numbers) - MOST_PORTS} more" if len(numbers) > MOST_PORTS else ""
     return f"port{'s' if len(numbers) > 1 else ''} {named}{more}"
+
+
+def _removals(found: Sequence[Removal]) -> Iterator[RenderableType]:
+    """Yield what counts first, then what was left all the same, then what was removed."""
+    ordered = sorted(found, key=lambda one: (one.removed, not counts(one.thing)))
+    yield from (_removal(one) for one in ordered[:MOST_ROWS])
+    yield from _and_more(len(found) - MOST_ROWS)
 
 
 def _removal(one: Removal) -> RenderableType:

@@ -87,9 +87,10 @@ def test_members_that_multiply_are_gone(theatre: Theatre, act: str) -> None:
 
 
 @pytest.mark.slow
-def test_who_cannot_be_held_is_never_called_gone(theatre: Theatre) -> None:
+@pytest.mark.parametrize("act", ["relay_apart", "relay_untitled"])
+def test_who_cannot_be_held_is_never_called_gone(theatre: Theatre, act: str) -> None:
     """A relay through sessions of its own is caught, or the report says that somebody is left: never wrongly gone."""
-    cast = theatre.launch("relay_apart")
+    cast = theatre.launch(act)
     code, launch = end(theatre, cast["launcher"])
     at = theatre.folder / "at"
     is_gone = stands_still(at)
@@ -147,6 +148,25 @@ def test_a_script_that_goes_on_to_something_else_is_left(theatre: Theatre) -> No
     assert theatre.cast["own"].pid in theatre.left()
 
 
+@pytest.mark.parametrize("after", ["sleep 1000", "sleep 1000; true"])
+@pytest.mark.parametrize("outer", [(), ("timeout", "1000")])
+def test_a_script_that_sleeps_after_the_launch_is_left_and_told(
+    theatre: Theatre, outer: tuple[str, ...], after: str
+) -> None:
+    """`bash -c "server; sleep 1000"`: script and sleep go on, with what waits for them; all are told."""
+    script = f"{shlex.join(theatre.server())}; {after}"
+    job = theatre.start([*outer, "bash", "-c", script])
+    cast = theatre.wait_for("launcher", "rank0", "rank1")
+    ended = theatre.kill_clean(str(cast["rank0"].pid), "--yes", "--no-snapshot")
+    left = theatre.left()
+    assert ended.code == 0, ended.out
+    assert "nothing is left" not in ended.out
+    assert "sleep 1000 (pid" in " ".join(ended.out.split())
+    assert f"kill {job.pid}" in ended.out
+    assert job.pid in left
+    assert len(left) == 1 + ("true" in after) + bool(outer)  # the last command of bash -c takes bash's place
+
+
 SUPERVISOR = "import subprocess, sys\nwhile True: subprocess.run(sys.argv[1:])"
 
 
@@ -202,6 +222,23 @@ def test_what_is_in_doubt_is_left_unless_included(theatre: Theatre) -> None:
     code, launch = end(theatre, cast["rank0"], "--include", str(adopted.pid))
     assert code == 0, launch
     assert theatre.left() == set()
+
+
+def test_a_connected_scheduler_of_another_launch_is_in_doubt(theatre: Theatre) -> None:
+    """Two launches joined by a socket, as where one prefills for the other: the other's rank, its launcher dead, is
+    left and shown with the reason; --include ends it, too."""
+    cast = theatre.launch("answers", "rank0")
+    theatre.forget("launcher", "rank0")
+    theatre.start([*theatre.server(), "--decode"], act="connects")
+    other = theatre.wait_for("launcher", "rank0")
+    os.kill(other["launcher"].pid, signal.SIGKILL)
+    theatre.bury(other["launcher"].pid)
+    plan = json.loads(theatre.kill_clean(str(cast["launcher"].pid), "--dry-run", "--json").out)["launches"][0]
+    doubts = {one["pid"]: one["because"] for one in plan["look_alikes"] if one["in_doubt"]}
+    assert "connected to member" in doubts[other["rank0"].pid]
+    code, launch = end(theatre, cast["launcher"])
+    assert code == 0, launch
+    assert theatre.left() == {other["rank0"].pid}
 
 
 def test_the_marker_of_a_launch_finds_what_lost_every_other_tie(theatre: Theatre) -> None:

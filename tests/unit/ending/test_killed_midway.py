@@ -8,15 +8,28 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.commands import LONGEST_S, REPOSITORY, environment, wait_until
+from tests.unit.cli.commands import LONGEST_S, REPOSITORY, argv, environment, wait_until
 from tests.unit.ending.theatre import Theatre, lives, state
 
 PROGRAM = Path(__file__).with_name("killed_midway.py")
 
 
-def kill_clean(theatre: Theatre, when: str, at: int, pid: int) -> int:
+STEPS = (
+    "second roll",
+    "evidence",
+    "last look",
+    "asking",
+    "killing",
+    "wrappers",
+    "watching",
+    "memory and ports",
+    "removal",
+)
+
+
+def kill_clean(theatre: Theatre, when: str, at: int, pid: int, snapshot: tuple[str, ...] = ("--no-snapshot",)) -> int:
     done = subprocess.run(
-        [sys.executable, str(PROGRAM), when, str(at), str(pid), "--yes", "--no-snapshot", "--json"],
+        [sys.executable, str(PROGRAM), when, str(at), str(pid), "--yes", "--json", *snapshot],
         capture_output=True,
         stdin=subprocess.DEVNULL,
         timeout=LONGEST_S,
@@ -40,6 +53,35 @@ def test_killed_at_a_signal(theatre: Theatre, when: str, at: int) -> None:
     if left:
         assert theatre.kill_clean(str(left[0].pid), "--yes", "--no-snapshot").code == 0
     assert theatre.left() == {bystander.pid}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", STEPS)
+def test_killed_where_a_step_begins(theatre: Theatre, step: str) -> None:
+    """From the plan to the removal of files: whoever is left runs, and a second call ends the rest."""
+    bystander = theatre.bystander()
+    cast = theatre.launch("drains", "rank0", "rank1")
+    snapshot = () if step == "evidence" else ("--no-snapshot",)
+    assert kill_clean(theatre, step, 0, cast["rank0"].pid, snapshot) == -9
+    assert [name for name, key in cast.items() if state(key) in {"T", "t"}] == []
+    left = [key for key in cast.values() if lives(key)]
+    is_before = STEPS.index(step) <= STEPS.index("killing")
+    assert bool(left) == is_before
+    if left:
+        assert theatre.kill_clean(str(left[0].pid), "--yes", "--no-snapshot").code == 0
+    assert theatre.left() == {bystander.pid}
+
+
+@pytest.mark.slow
+def test_killed_while_the_evidence_is_recorded(theatre: Theatre) -> None:
+    """In the middle of the snapshot, while probes and py-spy read the members: all of them run."""
+    cast = theatre.launch("plain", "rank0", "rank1")
+    command = [*argv("kill-clean", str(cast["rank0"].pid), "--yes")]
+    with subprocess.Popen(command, cwd=theatre.folder, env=environment(), stdin=subprocess.DEVNULL) as hangdoc:
+        wait_until(lambda: list(theatre.folder.glob("*.hangtrace*")) != [])
+        hangdoc.kill()
+    wait_until(lambda: all(state(key) not in {"T", "t"} for key in cast.values()))
+    assert all(lives(key) for key in cast.values())
 
 
 @pytest.mark.slow

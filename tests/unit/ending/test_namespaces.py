@@ -45,10 +45,12 @@ def inside(*command: str, folder: Path, path: Path = REPOSITORY) -> subprocess.C
 
 
 @pytest.mark.slow
-def test_a_reused_pid_is_never_signalled(tmp_path: Path) -> None:
-    """Over 200 rounds a member's pid goes to a bystander at the worst moments: none is signalled, each is alive."""
+@pytest.mark.parametrize("ticks", ["real-ticks", "one-tick"])
+def test_a_reused_pid_is_never_signalled(tmp_path: Path, ticks: str) -> None:
+    """Over 200 rounds a member's pid goes to a bystander at the worst moments: none is signalled, each is alive; also
+    when the bystander has the member's start time and title, too."""
     report = tmp_path / "report"
-    done = inside(sys.executable, str(HERE / "reuse.py"), str(ROUNDS), str(report), folder=tmp_path)
+    done = inside(sys.executable, str(HERE / "reuse.py"), str(ROUNDS), str(report), ticks, folder=tmp_path)
     assert done.stdout, done.stderr
     told = json.loads(done.stdout)
     assert not report.exists(), report.read_text()

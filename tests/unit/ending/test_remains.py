@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -64,7 +65,18 @@ def test_what_members_held_comes_back(theatre: Theatre) -> None:
     expected |= {str(theatre.folder / "torch_extensions/kernel/lock"), str(theatre.folder / "model.lock")}
     assert removed == expected
     assert not [path for path in expected if Path(path).exists()]
-    assert launch["after"]["ports"] == [{"port": theatre.port, "free": True, "says": "free"}]
+    assert launch["after"]["ports"] == [{"port": theatre.port, "free": True, "listened": True, "says": "free"}]
+
+
+def test_a_port_that_the_launch_never_had_is_told_and_does_not_count(theatre: Theatre) -> None:
+    """The port of the command line, on which somebody else listens: said who, and the launch is gone all the same."""
+    with socket.create_server(("127.0.0.1", theatre.port)):
+        cast = theatre.launch("plain", "rank0", "rank1")
+        ended = theatre.kill_clean(str(cast["launcher"].pid), *FAST)
+    (port,) = json.loads(ended.out)["launches"][0]["after"]["ports"]
+    assert ended.code == 0, ended.out
+    assert (port["port"], port["free"], port["listened"]) == (theatre.port, False, False)
+    assert f"taken by pid {os.getpid()}" in port["says"]
 
 
 def test_data_of_the_user_stays(theatre: Theatre) -> None:

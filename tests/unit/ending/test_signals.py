@@ -23,9 +23,15 @@ def test_every_signal_goes_through_a_descriptor_of_a_member(theatre: Theatre) ->
     assert ended.code == 0, ended.err
     text = calls.read_text()
     assert not re.search(r"\b(?:kill|tkill|tgkill|rt_\w*sigqueueinfo|ptrace|process_vm_writev)\(", text)
-    opened = {int(number): int(pid) for pid, number in re.findall(r"pidfd_open\((\d+), 0\)\s*= (\d+)", text)}
-    hit = {opened[int(number)] for number in re.findall(r"pidfd_send_signal\((\d+), SIG(?:TERM|KILL)", text)}
+    opened: dict[str, int] = {}
+    hit: set[int] = set()
+    calls_made = re.finditer(r"pidfd_open\((\d+), 0\)\s*= (\d+)|pidfd_send_signal\((\d+), SIG(?:TERM|KILL)", text)
+    for pid, number, signalled in (one.groups() for one in calls_made):
+        if signalled:
+            hit.add(opened[signalled])
+        else:
+            opened[number] = int(pid)  # strangers are held while they are looked at; the number is given anew then
     members = {key.pid for key in cast.values()}
     own = {int(pid) for pid in re.findall(r"(?:fork|clone3?)(?:\(.*|\s.*resumed.*)= (\d+)$", text, re.MULTILINE)}
-    assert hit - own == members
-    assert bystander.pid not in opened.values()
+    assert hit - own == members, text
+    assert bystander.pid not in hit

@@ -111,6 +111,10 @@ class Theatre:
                     send(handle.descriptor, signal.SIGKILL)
                     handle.close()
 
+    def bury(self, pid: int) -> None:
+        """Wait for a program that was started and has ended: its pid is free then."""
+        next(one for one in self._programs if one.pid == pid).wait(LONGEST_S)
+
     def group_is_empty(self, leader: ProcessKey) -> bool:
         """Reap what was started, and ask the kernel whether anybody is in the group: also who is never seen."""
         for program in self._programs:

@@ -104,6 +104,36 @@ def forks():
     stay()
 
 
+def answers():
+    """A rank that another launch's rank connects to."""
+
+    def serve():
+        server.listen()
+        globals()["KEPT"] = server.accept()
+        stay()
+
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(FOLDER / "transfer"))
+    server.listen()
+    launcher(serve)
+
+
+def connects():
+    """A rank that connects to another launch's, and tells so."""
+
+    def connect():
+        title("sglang::scheduler_TP0")
+        client = socket.socket(socket.AF_UNIX)
+        client.connect(str(FOLDER / "transfer"))
+        tell("rank0")
+        globals()["KEPT"] = client
+        stay()
+
+    fork(connect)
+    tell("launcher")
+    stay()
+
+
 def ignores_sigterm():
     deaf()
     launcher(stay, stay)
@@ -257,6 +287,19 @@ def relay_apart():
             time.sleep(0.005)
 
     fork(run)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    launcher()
+
+
+def relay_untitled():
+    """The same with the launcher's command line."""
+    if os.fork() == 0:
+        while True:
+            if os.fork():
+                os._exit(0)
+            os.setsid()
+            (FOLDER / "at").write_text(str(os.getpid()))
+            time.sleep(0.003)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     launcher()
 
