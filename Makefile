@@ -16,7 +16,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # What `make accuracy` looks at: see python -m tests.accuracy --help. It takes about an hour on two cores.
 ACCURACY := --rounds 3 --load both --sglang --healthy 50 --table docs/accuracy.md
 
-.PHONY: help demo test test-fast lint docs bench bench-logs accuracy accuracy-logs fuzz wheel clean
+.PHONY: help demo test test-fast lint docs bench bench-logs accuracy accuracy-logs fuzz soak wheel clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -55,6 +55,12 @@ accuracy-logs: $(DEV_INSTALLED)
 FUZZ := 1000000
 fuzz: $(DEV_INSTALLED)
 	@$(BIN)/python tests/fuzz/logs.py --inputs $(FUZZ)
+
+# How long `make soak` watches a healthy server, in seconds.
+SOAK_S := 3600
+soak: $(DEV_INSTALLED)
+	@$(BIN)/python tests/sglang/provision.py
+	@$(BIN)/python -m tests.sglang.soak --seconds $(SOAK_S)
 
 wheel: $(DEV_INSTALLED)
 	@$(PIP) wheel --no-deps --wheel-dir dist .

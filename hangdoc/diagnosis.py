@@ -15,8 +15,10 @@ from hangdoc.features.features import Beyond, Features, Member, features, mover_
 from hangdoc.features.index import Index
 from hangdoc.features.lacking import missing_readings
 from hangdoc.features.launch_waits import latest_edges
+from hangdoc.features.limits import Remaining, remaining
 from hangdoc.features.links import looked_twice
 from hangdoc.features.outputs import OutputFile
+from hangdoc.features.patience import no_progress_s
 from hangdoc.features.ranks import compare, without_wrappers
 from hangdoc.features.slices import EQUAL_SLICES, steady_window
 from hangdoc.features.standing import standing_s
@@ -29,6 +31,7 @@ from hangdoc.model.diagnosis import (
     Finding,
     GpuState,
     GpuUse,
+    LimitState,
     MissingReading,
     NextStep,
     Output,
@@ -82,6 +85,19 @@ def diagnose(trace: Trace, kind: TargetKind = "live", baseline: Baseline | None 
         processes=tuple(_process(member) for member in seen.members.values()),
         stack_classes=_stack_classes(seen),
         log=log_report(seen),
+        no_progress_s=stood.value if isinstance(stood := no_progress_s(seen), Known) else None,
+        limits=tuple(_limit(one) for one in remaining(seen, engine)),
+    )
+
+
+def _limit(one: Remaining) -> LimitState:
+    left_s = one.left_s
+    return LimitState(
+        name=one.limit.name,
+        seconds=one.seconds,
+        left_s=None if left_s is None else max(0.0, left_s),
+        latest_s=None if left_s is None else max(0.0, left_s + one.seconds * (one.limit.latest_ratio - 1)),
+        ends=one.limit.ends,
     )
 
 

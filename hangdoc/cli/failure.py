@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import sys
 import traceback
 
@@ -46,6 +48,9 @@ def _explained(error: BaseException) -> tuple[str, str, ExitCode]:
         return "interrupted before there was a result", "", ExitCode.UNDETERMINED
     if isinstance(error, BrokenPipeError):  # nobody reads any more; a diagnosis has its own code, see emit_diagnosis
         return "", "", ExitCode.OK
+    if isinstance(error, OSError) and error.errno == errno.EMFILE:
+        may = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return f"hangdoc may open only {may} files at a time here", "raise the limit: ulimit -n 1024", ExitCode.USAGE
     wrong_use = getattr(error, "format_message", None)  # of typer's own errors, whose class has moved before
     if callable(wrong_use):
         command = getattr(getattr(error, "ctx", None), "command_path", "hangdoc")

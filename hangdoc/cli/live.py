@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 from hangdoc.cli.failure import progress
 from hangdoc.cli.output import emit, emit_diagnosis
 from hangdoc.errors import ExitCode
 from hangdoc.model.diagnosis import Diagnosis
-from hangdoc.observe.attach import Attached
+from hangdoc.observe.attach import Attached, Setting, attach
 from hangdoc.observe.follow import Following, Goal, View, following_code
 from hangdoc.observe.look import Look, Window, look
 from hangdoc.observe.reasoning import lazily
 from hangdoc.report.document import encode
 from hangdoc.report.exit_code import exit_code, exit_code_after_end
 from hangdoc.report.line import change, is_change
+from hangdoc.unattended.vigil import Vigil
 
 
 def look_once(attached: Attached, window: Window, *, as_json: bool) -> tuple[Diagnosis, ExitCode]:
@@ -26,11 +30,21 @@ def look_once(attached: Attached, window: Window, *, as_json: bool) -> tuple[Dia
     return diagnosis, exit_code(diagnosis.verdict, diagnosis.grade)
 
 
-def follow(attached: Attached, goal: Goal, *, as_json: bool, no_color: bool) -> ExitCode:
+def watch_once(
+    pid: int | None, port: int | None, setting: Setting, record: Path | None, window: Window, **shown: bool
+) -> ExitCode:
+    """Find a launch, observe it once and print the report; shown: as_json and no_color."""
+    with attach(pid, port, replace(setting, record=record)) as attached:
+        diagnosis, code = look_once(attached, window, as_json=shown["as_json"])
+    emit_diagnosis(diagnosis, **shown)
+    return code
+
+
+def follow(attached: Attached, goal: Goal, vigil: Vigil, *, as_json: bool, no_color: bool) -> ExitCode:
     """Print a line at each change and the whole report at the end; as JSON one document a line, the last one final."""
-    announce(attached, "until Ctrl-C" if goal.until is None else f"until {goal.until}")
     shown: View | None = None
-    for view in Following(attached, lazily(as_json=as_json), goal).views():
+    for view in Following(attached, lazily(as_json=as_json), goal, vigil).views():
+        vigil.view(view)
         try:
             _show(view, shown, as_json=as_json, no_color=no_color)
         except BrokenPipeError:  # nobody reads any more: there is no point in going on

@@ -8,7 +8,19 @@ from typing import Annotated
 import typer
 
 from hangdoc import __version__
-from hangdoc.cli import capture, demo, diagnose, explain, kill_clean, probes, record, relaunch, replay, watch
+from hangdoc.cli import (
+    capture,
+    demo,
+    diagnose,
+    explain,
+    healthcheck,
+    kill_clean,
+    probes,
+    record,
+    relaunch,
+    replay,
+    watch,
+)
 from hangdoc.cli.command import TakesCommand
 from hangdoc.cli.escape import Commands, escaped
 from hangdoc.cli.failure import complain
@@ -21,11 +33,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
-for module in (watch, diagnose, record, replay, kill_clean, capture, probes, explain, demo):
+for module in (watch, relaunch):
+    app.command(cls=TakesCommand)(getattr(module, module.__name__.rpartition(".")[2]))
+for module in (diagnose, record, replay, kill_clean, capture, healthcheck, probes, explain, demo):
     app.command()(getattr(module, module.__name__.rpartition(".")[2]))
-
-
-app.command(cls=TakesCommand)(relaunch.relaunch)
 
 
 def _show_version(wanted: bool) -> None:

@@ -43,7 +43,9 @@ def restart(wishes: Wishes) -> ExitCode:
             course = Course(make_plan(wishes, say), dry_run=wishes.dry_run)
             old = course.plan.origin.old
             if old is not None:
-                course.endings = tuple(stack.enter_context(prepared([old], ())))
+                course.endings = tuple(
+                    stack.enter_context(prepared(lambda: [old], (), () if wishes.pid is None else (wishes.pid,)))
+                )
                 refuse_outsider(wishes.pid, course.endings)
             _present(course, wishes)
         if wishes.dry_run:
@@ -117,7 +119,7 @@ def _without_old(message: str, course: Course) -> str:
 def _end_again(root: ProcessKey, folder: Path) -> Outcome | None:
     """End what was started; None when nobody is left of it."""
     try:
-        with prepared([root], ()) as plans:
+        with prepared(lambda: [root], ()) as plans:
             return _end(plans[0], folder)
     except HangdocError as error:
         say(f"hangdoc: {error.message}")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from math import ceil
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from hangdoc.cli.options import Json, NoColor, Patience, Pid, Port, Record, patience_of
+from hangdoc.cli import watch_options as options
+from hangdoc.cli.command import command_of
+from hangdoc.cli.options import Json, NoColor, Patience, Pid, Port, patience_of
 
 
 def watch(
+    context: typer.Context,
     pid: Pid = None,
     port: Port = None,
     once: Annotated[bool, typer.Option("--once", help="One observation, one report, one exit code.")] = False,
@@ -18,17 +21,18 @@ def watch(
     max_window: Annotated[
         float, typer.Option(metavar="S", min=3, max=3600, help="Seconds to go on while the readings do not agree.")
     ] = 30.0,
-    until: Annotated[
-        Literal["ready", "hang", "exit"] | None, typer.Option(help="Follow until this is reached.")
-    ] = None,
-    timeout: Annotated[
-        float | None, typer.Option(metavar="S", min=1, help="Follow for this many seconds at most.")
-    ] = None,
+    until: options.Until = None,
+    timeout: options.Timeout = None,
+    exec_: options.Exec = False,
+    record: options.RecordTo = None,
+    record_limit: options.RecordLimit = 512,
+    on_hang: options.OnHang = None,
+    state: options.State = None,
+    metrics_port: options.MetricsPort = None,
     patience: Patience = None,
     http_generate: Annotated[
         bool, typer.Option("--http-generate", help="Also GET /health_generate: sends a token through the scheduler.")
     ] = False,
-    record: Record = None,
     as_json: Json = False,
     no_color: NoColor = False,
 ) -> int:
@@ -41,28 +45,33 @@ def watch(
     Examples:
       hangdoc watch 4711 --once
       hangdoc watch --port 30000 --until ready --timeout 900
+      hangdoc watch 4711 --until hang --record evidence/ --on-hang ./page-me
+      hangdoc watch --exec --record evidence/ --state /run/hangdoc/state.json \\
+        -- python -m sglang.launch_server --model-path ...
 
     \b
     Exit codes: 0 nothing hangs, 1 it hangs or crashed, 2 wrong use,
-    3 not to be told, 4 cannot be observed.
+    3 not to be told, 4 cannot be observed. With --exec that of the launch.
     """
     if once and (until is not None or timeout is not None):
         raise typer.BadParameter("--once is one observation: --until and --timeout are for following")
-    from hangdoc.cli.live import follow, look_once
-    from hangdoc.cli.output import emit_diagnosis
-    from hangdoc.observe.attach import Setting, attach
+    named = not (pid is None and port is None and until is None and timeout is None)
+    unattended = not (on_hang is None and state is None and metrics_port is None)
+    command = command_of(context)
+    options.check(command, is_exec=exec_, once=once, unattended=unattended, named=named or as_json)
+    from hangdoc.cli.live import watch_once
+    from hangdoc.cli.outlets import Wishes
+    from hangdoc.cli.unattended import follow_launch, start_launch
+    from hangdoc.observe.attach import Setting
     from hangdoc.observe.follow import Goal
     from hangdoc.observe.look import Window
 
     span = Window(window, max(window, max_window))
-    kept_rounds = ceil(span.most_s) + 2
-    setting = Setting(
-        record=record, kept_rounds=kept_rounds, patience_s=patience_of(patience), http_generate=http_generate
-    )
-    with attach(pid, port, setting) as attached:
-        if not once:
-            goal = Goal(until, timeout, patience_s=span.most_s)
-            return follow(attached, goal, as_json=as_json, no_color=no_color)
-        diagnosis, code = look_once(attached, span, as_json=as_json)
-    emit_diagnosis(diagnosis, as_json=as_json, no_color=no_color)
-    return code
+    setting = Setting(kept_rounds=ceil(span.most_s) + 2, patience_s=patience_of(patience), http_generate=http_generate)
+    if once:
+        return watch_once(pid, port, setting, record, span, as_json=as_json, no_color=no_color)
+    address = options.address_of(metrics_port)
+    wishes = Wishes(record, record_limit << 20, on_hang, state, address, setting, as_json, no_color)
+    if exec_:
+        return start_launch(command, wishes, span.most_s)
+    return follow_launch(pid, port, wishes, Goal(until, timeout, patience_s=span.most_s))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from hangdoc.model.engine import LogLine
+from hangdoc.model.engine import LogLine, TimeLimit
 from hangdoc.model.log import Phase
 
 
@@ -21,6 +21,22 @@ def failure(
 def complaint(name: str, pattern: str, text: str, phase: Phase = "unknown") -> LogLine:
     """Return a line by which somebody complains that something takes long; phase: the only one that it is heard in."""
     return LogLine(name, "watchdog", re.compile(pattern), text, phase)
+
+
+def collective_limit(option: str = "") -> TimeLimit:
+    """Return the time after which PyTorch's NCCL watchdog ends the process of a rank whose collective stands still.
+
+    600 s is PyTorch's default for NCCL (torch.distributed.constants); option: the engine's setting for it.
+    """
+    return TimeLimit(
+        "collective",
+        "PyTorch's NCCL watchdog ends the ranks that wait in a collective",
+        frozenset({"rendezvous", "memory-pool", "graph-capture", "warmup", "serving"}),
+        option=option,
+        default_s=600.0,
+        of_ranks=True,
+        of_gpus=True,
+    )
 
 
 FAILURES = (

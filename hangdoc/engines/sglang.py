@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from hangdoc.engines._torch import LINES, complaint, failure
-from hangdoc.model.engine import Activity, Engine, FrameRule, LogLine, Option, Step, Title
+from hangdoc.engines._torch import LINES, collective_limit, complaint, failure
+from hangdoc.model.engine import Activity, Engine, FrameRule, LogLine, Option, Step, TimeLimit, Title
 from hangdoc.model.log import LogEventKind, Phase
 
 _RANK = r"(?:_DP(?P<dp>\d+))?(?:_PP(?P<pp>\d+))?(?:_ATTN_CP\d+)?(?:_MOE_DP\d+)?(?:_TP(?P<tp>\d+))?(?:_EP(?P<ep>\d+))?"
@@ -32,6 +32,8 @@ OPTIONS = (
     Option("port", ("--port",), "30000"),
     Option("skip_server_warmup", ("--skip-server-warmup",), "", is_switch=True),
     Option("enable_metrics", ("--enable-metrics",), "", is_switch=True),
+    Option("watchdog_timeout", ("--watchdog-timeout",), "300"),
+    Option("dist_timeout", ("--dist-timeout",)),
     Option("sleep_on_idle", ("--sleep-on-idle",), "", is_switch=True),
 )
 
@@ -279,6 +281,35 @@ FRAMES = (
     _frame("event-loop", r"event_loop_\w+", phase="ready"),
 )
 
+LIMITS = (
+    # Set back by each finished batch, runs only while one is under way, looks every half of its time.
+    TimeLimit(
+        "watchdog",
+        "SGLang's watchdog ends the server",
+        frozenset({"warmup", "serving"}),
+        option="watchdog_timeout",
+        default_s=300.0,
+        latest_ratio=1.5,
+    ),
+    TimeLimit(
+        "warmup-request",
+        "SGLang gives its warm-up request up and ends",
+        frozenset({"warmup"}),
+        variable="SGLANG_WARMUP_TIMEOUT",
+        default_s=600.0,
+    ),
+    # 300 s in 0.4.6, 480 s in 0.5.23.
+    TimeLimit(
+        "load-barrier",
+        "the barrier after the load gives up, and the server ends",
+        frozenset({"weight-load"}),
+        default_s=300.0,
+        latest_ratio=1.6,
+        of_ranks=True,
+    ),
+    collective_limit("dist_timeout"),
+)
+
 ENGINE = Engine(
     name="sglang",
     launchers=(
@@ -299,4 +330,5 @@ ENGINE = Engine(
     dull=DULL,
     rank_axis="tp",
     frames=FRAMES,
+    limits=LIMITS,
 )

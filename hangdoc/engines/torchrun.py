@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hangdoc.engines._torch import LINES
+from hangdoc.engines._torch import LINES, collective_limit
 from hangdoc.model.engine import Engine, LogLine, Option, Title
 
 TITLES = (
@@ -51,4 +51,5 @@ ENGINE = Engine(
     titles=TITLES,
     options=OPTIONS,
     log_lines=LOG_LINES,
+    limits=(collective_limit(),),
 )

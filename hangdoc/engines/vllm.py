@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from hangdoc.engines._torch import LINES, complaint, failure
-from hangdoc.model.engine import Activity, Engine, FrameRule, LogLine, Option, Step, Title
+from hangdoc.engines._torch import LINES, collective_limit, complaint, failure
+from hangdoc.model.engine import Activity, Engine, FrameRule, LogLine, Option, Step, TimeLimit, Title
 from hangdoc.model.log import LogEventKind, Phase
 
 _RANK = (
@@ -173,4 +173,15 @@ ENGINE = Engine(
     steps=STEPS,
     dull=DULL,
     rank_axis="tp",
+    limits=(
+        TimeLimit(
+            "execute-model",
+            "vLLM's engine gives up waiting for its workers and ends",
+            frozenset({"warmup", "serving"}),
+            variable="VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS",
+            default_s=300.0,
+            of_ranks=True,
+        ),
+        collective_limit(),
+    ),
 )

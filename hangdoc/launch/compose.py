@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 from hangdoc.launch.forest import Forest, Home
+from hangdoc.launch.limits import read_environment, read_limits
 from hangdoc.launch.recognise import engine_named
 from hangdoc.launch.roles import Setting, describe
 from hangdoc.launch.settings import read_settings
 from hangdoc.launch.table import Entry
 from hangdoc.launch.version import read_version
 from hangdoc.launch.wrapping import wrappers
+from hangdoc.model.limit import LimitName
 from hangdoc.model.process import EngineName, Launch
 
 
@@ -28,6 +30,7 @@ def compose(forest: Forest, root: int) -> Launch:
         engine=engine,
         engine_version=read_version(forest.proc, engine_named(engine), _by_closeness(root, entries)),
         settings=settings,
+        limits=_limits(forest, root, engine, settings),
         processes=tuple(sorted(processes, key=lambda process: process.key)),
     )
 
@@ -61,6 +64,14 @@ def launch_settings(forest: Forest, root: int, engine: EngineName) -> dict[str, 
     """Read the options; none are known when the launcher is gone or is an own script."""
     launcher = program_of(forest, root, engine)
     return read_settings(launcher.argv, engine_named(engine).options) if launcher is not None else {}
+
+
+def _limits(forest: Forest, root: int, engine: EngineName, settings: dict[str, str]) -> dict[LimitName, float]:
+    limits = engine_named(engine).limits
+    launcher = program_of(forest, root, engine)
+    asked = launcher.pid if launcher is not None else root
+    environment = read_environment(forest.proc, asked, [limit.variable for limit in limits if limit.variable])
+    return read_limits(limits, settings, environment)
 
 
 def _by_closeness(root: int, entries: list[Entry]) -> list[Entry]:

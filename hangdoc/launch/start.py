@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -13,11 +14,14 @@ from secrets import token_hex
 
 from hangdoc.errors import HangdocError
 from hangdoc.launch.marker import VARIABLE
-from hangdoc.launch.pidfd import Handle
-from hangdoc.launch.table import read_stat
+from hangdoc.launch.pidfd import Handle, ended
+from hangdoc.launch.table import read_argv, read_stat
 from hangdoc.model.process import ProcessKey
 
 PRIVATE_MODE = 0o600
+
+EXEC_S, LOOK_AGAIN_S = 1.0, 0.001
+"""How long the command line may take to be there, and how often it is looked for. Arbitrary: it is there at once."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,9 @@ def start(order: Order) -> Started:
     stat = read_stat(Path("/proc"), process.pid)
     if stat is None:  # cannot be: nobody has waited for it yet
         raise HangdocError(f"process {process.pid} was started and cannot be seen in /proc", "mount /proc")
-    return Started(Handle(ProcessKey(process.pid, stat.start_ticks), descriptor), marker, process)
+    started = Started(Handle(ProcessKey(process.pid, stat.start_ticks), descriptor), marker, process)
+    _wait_for_its_command_line(started)
+    return started
 
 
 def _spawn(order: Order, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -93,6 +99,14 @@ def _spawn(order: Order, environment: Mapping[str, str]) -> subprocess.Popen[byt
             )
         except (OSError, ValueError) as error:
             raise _not_started(order, error) from error
+
+
+def _wait_for_its_command_line(started: Started) -> None:
+    """The kernel tells of a successful exec a moment before /proc has the new command line and environment."""
+    deadline_s = time.monotonic() + EXEC_S
+    while not read_argv(Path("/proc"), started.pid) and time.monotonic() < deadline_s:
+        if ended([started.handle], LOOK_AGAIN_S):
+            return
 
 
 def _append(path: Path) -> int:

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from hangdoc.model.fd import FdKind
+from hangdoc.model.limit import LimitName
 from hangdoc.model.log import Phase
 from hangdoc.model.process import EngineName, Role
 from hangdoc.model.reading import Reason
@@ -190,8 +191,26 @@ class LogReport(Struct, frozen=True, kw_only=True):
     baseline: tuple[str, ...]
 
 
+class LimitState(Struct, frozen=True, kw_only=True):
+    """A timer that ends the launch if it goes on standing still.
+
+    seconds: as it is set; left_s: until it may come, 0 when it is due, null when the time without progress was not
+    read; latest_s: until it comes for certain; ends: what it does.
+    """
+
+    name: LimitName
+    seconds: float
+    left_s: float | None
+    latest_s: float | None
+    ends: str
+
+
 class Diagnosis(Struct, frozen=True, kw_only=True):
-    """The whole answer; report.document turns it into the JSON of the contract."""
+    """The whole answer; report.document turns it into the JSON of the contract.
+
+    no_progress_s: for how long nothing got on, by the oldest proof; null when that was not read. limits: the timers
+    that run in this phase, the next one first.
+    """
 
     taken_wall_ns: int
     target: Target
@@ -210,3 +229,5 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
     processes: tuple[ProcessState, ...]
     stack_classes: tuple[StackClass, ...] = ()
     log: LogReport | None = None
+    no_progress_s: float | None = None
+    limits: tuple[LimitState, ...] = ()

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from hangdoc.model.limit import LimitName
 from hangdoc.model.log import LogEventKind, Phase
 from hangdoc.model.process import EngineName, Role
 
@@ -104,6 +105,27 @@ class FrameRule:
     innermost: bool = False
 
 
+@dataclass(frozen=True)
+class TimeLimit:
+    """A timer that ends a launch which stands still.
+
+    option: the setting that sets it; variable: the environment's variable that does, both in seconds; default_s:
+    without either; phases: in which it runs; ends: what it does, as the rest of a sentence; latest_ratio: it comes
+    after its time at the earliest, after this multiple of it at the latest; of_ranks: only where several ranks wait for
+    each other; of_gpus: only on GPUs.
+    """
+
+    name: LimitName
+    ends: str
+    phases: frozenset[Phase]
+    option: str = ""
+    variable: str = ""
+    default_s: float | None = None
+    latest_ratio: float = 1.0
+    of_ranks: bool = False
+    of_gpus: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class Engine:
     """One engine's tables; equal by identity only, because they are asked for with every frame.
@@ -111,7 +133,8 @@ class Engine:
     launchers: patterns of a launcher's command line (argv joined by blanks); distribution: the package whose
     dist-info names the version; frames: rules of this engine, tried before the common ones of features;
     steps: its start in order; dull: how the lines begin that a serving engine prints without end (a regular expression
-    for bytes, without groups), so that a long log is read fast; rank_axis: the axis that a bare rank number counts on.
+    for bytes, without groups), so that a long log is read fast; rank_axis: the axis that a bare rank number counts on;
+    limits: the timers that end it when it stands still.
     """
 
     name: EngineName
@@ -125,3 +148,4 @@ class Engine:
     dull: bytes = b""
     rank_axis: str = "rank"
     frames: tuple[FrameRule, ...] = ()
+    limits: tuple[TimeLimit, ...] = ()

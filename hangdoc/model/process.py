@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from hangdoc.model.limit import LimitName
 from hangdoc.model.reading import Missing, Reading
 
 Role: TypeAlias = Literal["launcher", "tokenizer", "scheduler", "detokenizer", "worker", "router", "compiler", "other"]
@@ -46,11 +47,14 @@ class Launch(Struct, frozen=True, kw_only=True):
     known_from: "log": nobody looked at the machine, a log is all there is.
     settings: the launcher's options that the reasoning needs, by their long name without dashes and with the
     dashes turned into underscores ({"tp_size": "2", "nnodes": "2", "port": "30000"}); engines name them.
+    limits: seconds of the timers that would end it when it stands still, as they are set; one that is off or could not
+    be read is left out.
     """
 
     root: ProcessKey
     engine: EngineName
     engine_version: Reading[str] = Missing("launch", "not-taken")
     settings: dict[str, str] = {}
+    limits: dict[LimitName, float] = {}
     processes: tuple[Process, ...] = ()
     known_from: Literal["live", "log"] = "live"

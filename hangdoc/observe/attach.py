@@ -6,11 +6,11 @@ import os
 import platform
 import socket
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 from hangdoc import __version__, discovery
 from hangdoc.launch.find import find_launch
@@ -18,25 +18,25 @@ from hangdoc.launch.roster import Roster
 from hangdoc.model.patience import Stage
 from hangdoc.model.process import Launch
 from hangdoc.observe.ring import KEPT_ROUNDS, Ring
-from hangdoc.observe.tape import Tape
+from hangdoc.observe.tape import Recording, Tape
 from hangdoc.sampling.collect import INTERVAL_S, Observer
 from hangdoc.sampling.probe import Context
-from hangdoc.trace.records import Header
+from hangdoc.trace.records import Header, Trace
 
-if TYPE_CHECKING:
-    from hangdoc.trace.writer import Writer
+Recorder: TypeAlias = Callable[[Header, Callable[[], Trace]], AbstractContextManager[Recording]]
+"""Opens a recording: gets the header, and what returns the trace so far."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """How to observe. record: also write the trace to this file; kept_rounds: rounds held in memory.
+    """How to observe. record: also write the trace to this file, or open what takes it; kept_rounds: held in memory.
 
     patience_s: seconds of patience that the user gave stages; they stand in the trace, so that a replay has them too;
     http_generate: ask the server for a token as well.
     """
 
     interval_s: float = INTERVAL_S
-    record: Path | None = None
+    record: Path | Recorder | None = None
     kept_rounds: int = KEPT_ROUNDS
     patience_s: Mapping[Stage, float] = field(default_factory=dict)
     http_generate: bool = False
@@ -57,18 +57,20 @@ def attach(pid: int | None, port: int | None, setting: Setting) -> Iterator[Atta
     launch = find_launch(pid, port)
     header = _header(launch, setting)
     with ExitStack() as stack:
-        writer = None if setting.record is None else stack.enter_context(_writer(setting.record, header))
         ring = Ring(header, setting.kept_rounds)
+        writer = None if setting.record is None else stack.enter_context(_recording(setting.record, header, ring))
         roster = Roster(launch)
         context = Context(launch=launch, intern=ring.intern, http_generate=setting.http_generate)
         observer = stack.enter_context(Observer(context, discovery.probes(), roster.refresh, setting.interval_s))
         yield Attached(launch, observer, Tape(ring, writer))
 
 
-def _writer(path: Path, header: Header) -> Writer:
+def _recording(record: Path | Recorder, header: Header, ring: Ring) -> AbstractContextManager[Recording]:
+    if not isinstance(record, Path):
+        return record(header, ring.trace)
     from hangdoc.trace.writer import Writer  # noqa: PLC0415 - compression and redaction, only for a recording
 
-    return Writer.open(path, header)
+    return Writer.open(record, header)
 
 
 def _header(launch: Launch, setting: Setting) -> Header:

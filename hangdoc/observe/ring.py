@@ -78,17 +78,23 @@ class Ring:
             self._recent.pop()
         self._recent.append(snapshot)
         while len(self._recent) > self._kept_rounds:
-            oldest = self._recent.popleft()
-            totals = standing_totals(self.header, self._past, oldest)
-            folded = past(oldest) if self._past is None else fold(self._past, oldest)
-            self._past = replace(folded, samples=(*folded.samples, *totals))
+            self._past = self._folded(self._past, self._recent.popleft())
         if len(self._numbers) > MOST_STACKS:
             self._let_stacks_go()
 
-    def trace(self) -> Trace:
-        """Return the trace as it is now."""
-        before = () if self._past is None else (self._past,)
-        return Trace(header=self.header, stacks=tuple(self.stacks), snapshots=(*before, *self._recent))
+    def trace(self, rounds: int | None = None) -> Trace:
+        """Return the trace as it is now; rounds: as if no more than these had been kept whole."""
+        kept, before = list(self._recent), self._past
+        for oldest in kept[: -rounds if rounds else 0]:
+            before = self._folded(before, oldest)
+        whole = kept[-rounds:] if rounds else kept
+        snapshots = (*(() if before is None else (before,)), *whole)
+        return Trace(header=self.header, stacks=tuple(self.stacks), snapshots=snapshots)
+
+    def _folded(self, before: Snapshot | None, oldest: Snapshot) -> Snapshot:
+        totals = standing_totals(self.header, before, oldest)
+        folded = past(oldest) if before is None else fold(before, oldest)
+        return replace(folded, samples=(*folded.samples, *totals))
 
     def _let_stacks_go(self) -> None:
         before = () if self._past is None else (self._past,)

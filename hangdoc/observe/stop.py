@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Self
@@ -23,6 +24,8 @@ class Stop:
         self._before: dict[signal.Signals, signal._HANDLER] = {}
 
     def __enter__(self) -> Self:
+        if threading.current_thread() is not threading.main_thread():
+            return self  # somebody else's signals: who has the main thread stops the observation by other ways
         for number in _ASK_TO_END:
             self._before[number] = signal.signal(number, self._first)
         return self

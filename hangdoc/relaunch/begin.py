@@ -67,5 +67,6 @@ def _wait_for_the_program(door: tuple[str, ...], started: Started, log: Path) ->
     deadline_s = time.monotonic() + DOOR_S
     while read_argv(PROC, started.pid) == door and time.monotonic() < deadline_s:
         select.select([started.handle.descriptor], [], [], STEP_S)
-        if started.has_ended() and started.bury() == CANNOT_EXECUTE:
+        ended = os.waitid(os.P_PID, started.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if ended is not None and ended.si_status == CANNOT_EXECUTE:
             raise HangdocError(f"{log.read_text(errors='replace').strip()}; nothing was started", "look at the command")

@@ -10,7 +10,19 @@ from rich.table import Table
 from rich.text import Text
 
 from hangdoc.diagnosis import UNSURE
-from hangdoc.model.diagnosis import Culprit, Diagnosis, Finding, GpuState, Output, ProcessState, Target, Wait, WaitEnd
+from hangdoc.model.diagnosis import (
+    HANG_VERDICTS,
+    Culprit,
+    Diagnosis,
+    Finding,
+    GpuState,
+    LimitState,
+    Output,
+    ProcessState,
+    Target,
+    Wait,
+    WaitEnd,
+)
 from hangdoc.report.document import timestamp
 from hangdoc.report.lacks import Lack, grouped
 from hangdoc.report.log import log_rows
@@ -54,6 +66,8 @@ def parts(diagnosis: Diagnosis) -> Iterator[RenderableType]:
         yield from log
     yield from _verdicts(diagnosis)
     yield from section("Output", _outputs(diagnosis.outputs))
+    if diagnosis.verdict in HANG_VERDICTS or diagnosis.verdict == "undetermined":
+        yield from section("Time left", [_limit(one) for one in diagnosis.limits])
     yield from section("GPUs", [_gpu(one) for one in diagnosis.gpus or ()])
     yield from section("Not read", [_lack(one) for one in grouped(diagnosis.missing)])
     yield from _processes(diagnosis.processes)
@@ -151,6 +165,15 @@ def _gpu(gpu: GpuState) -> RenderableType:
         ]
         line += f" ({', '.join(holders)})"
     return bullet(str(gpu.index), line)
+
+
+def _limit(limit: LimitState) -> RenderableType:
+    after = f"after {duration(limit.seconds)} without progress"
+    if limit.left_s is None or limit.latest_s is None:
+        return bullet("-", f"{limit.ends} {after}; how much of that is over is not read")
+    left = f"in {duration(limit.left_s)} at the earliest" if limit.left_s else "any moment now"
+    latest = f", {duration(limit.latest_s)} at the latest" if limit.latest_s > limit.left_s else ""
+    return bullet("-", f"{limit.ends} {after}: {left}{latest}")
 
 
 def _outputs(outputs: Sequence[Output]) -> list[RenderableType]:

@@ -102,7 +102,8 @@ class Observer:
     def _round(self, index: int) -> Snapshot:
         processes = self._roster.members()
         at_ns, wall_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME), time.time_ns()
-        now = Round(index, at_ns, processes, self.pace.next_round(index), self.pace.calm)
+        thorough = self.pace.next_round(index)
+        now = Round(index, at_ns, processes, thorough, self.pace.calm, self.pace.is_deep(index))
         samples: list[Sample] = []
         # Dumps begin after the cheap readings, which they would delay on a small machine.
         for foreground in self._foreground:

@@ -8,6 +8,10 @@ CALM_EVERY = 10
 """While a launch is well, deep readings (stacks, the HTTP server) are taken in every tenth round: three in the window
 of 31 rounds that a diagnosis looks at, which is what telling a loop takes."""
 
+RESTING_EVERY = 30
+"""The same once nothing has changed for minutes: as seldom as leaves three dumps within the two minutes for which one
+counts. Arbitrary."""
+
 
 class Pace:
     """The pace of one observation, set by whoever reasons about it; read once a round.
@@ -17,17 +21,22 @@ class Pace:
 
     def __init__(self) -> None:
         self._calm = False
+        self._every = CALM_EVERY
         self._round = 0
         self._suspected_at = 0
 
     @property
     def calm(self) -> bool:
-        """Whether the launch is known to be well."""
+        """Whether there is no reason to look closely: the launch is well, or stays as it was found long ago."""
         return self._calm
 
-    def calm_down(self) -> None:
-        """Take deep readings seldom from the next round on."""
-        self._calm = True
+    def calm_down(self, every: int = CALM_EVERY) -> None:
+        """Take deep readings in every Nth round only, from the next one on."""
+        self._calm, self._every = True, every
+
+    def is_deep(self, index: int) -> bool:
+        """Say whether deep readings are due in a round."""
+        return not self._calm or index % self._every == 0 or index % SPARSE_EVERY == 0
 
     def suspect(self) -> None:
         """Take deep readings often again, a thorough round first."""

@@ -51,8 +51,8 @@ class Round:
     """One tick of the clock.
 
     thorough: read everything (the first and every later "deep" round, and the last one of an observation);
-    otherwise only what is cheap. shared: what its probes have read so far for each other; calm: the launch is known to
-    be well, see Pace.
+    otherwise only what is cheap. shared: what its probes have read so far for each other; calm: there is no reason to
+    look closely, see Pace; deep: those readings are due that are taken seldom then.
     """
 
     index: int
@@ -60,6 +60,7 @@ class Round:
     processes: tuple[Process, ...]
     thorough: bool
     calm: bool = False
+    deep: bool = True
     shared: Shared = field(default_factory=Shared, compare=False, repr=False)
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from hangdoc.model.process import Process, ProcessKey
 from hangdoc.model.snapshot import Sample
-from hangdoc.sampling.pace import CALM_EVERY
 from hangdoc.sampling.probe import Context, Probe, Round
 from hangdoc.sampling.taker import Taker
 
@@ -137,7 +136,7 @@ class BackgroundSlot:
 def _is_due(probe: Probe, now: Round) -> bool:
     """Say whether a probe is taken in this round; a thorough round of a calm observation has the deep ones, too."""
     if now.calm and probe.deep:
-        return now.thorough or now.index % CALM_EVERY == 0
+        return now.deep
     return now.index % probe.every == 0
 
 

@@ -7,7 +7,7 @@ import pytest
 from hangdoc.errors import ExitCode
 from hangdoc.model.diagnosis import Diagnosis, Grade, Verdict
 from hangdoc.model.log import Phase
-from hangdoc.observe.follow import Following, Goal, Until, View, following_code
+from hangdoc.observe.follow import RECENT_ROUNDS, ROUNDS_BETWEEN, Following, Goal, Until, View, following_code
 from hangdoc.observe.look import End, Reasoning
 from hangdoc.trace.records import Trace
 from tests.unit.observe.rounds import PlayedObserver, alive, attached, snapshot
@@ -106,3 +106,17 @@ def test_what_does_not_stand_is_passed_over() -> None:
 def test_code(end: End, until: Until | None, phase: Phase, expected: int) -> None:
     """The contract's table, for a healthy launch."""
     assert following_code(View(a_diagnosis(verdict="healthy", grade="likely", phase=phase), end), until) == expected
+
+
+def test_the_last_rounds_alone_may_tell() -> None:
+    """What all kept rounds do not agree on, a spin after a healthy poll, is told from the last ones alone, in time."""
+
+    def diagnose(trace: Trace) -> Diagnosis:
+        whole = [one.index for one in trace.snapshots][1:]
+        return HUNG if whole and whole[0] >= 20 else UNCLEAR
+
+    reasoning = Reasoning(diagnose, lambda trace: diagnose(trace) == HUNG)
+    observer = PlayedObserver([alive(index) for index in range(60)])
+    seen = list(Following(attached(observer), reasoning, Goal("hang")).views())
+    assert (seen[-1].end, seen[-1].diagnosis, seen[-1].rounds) == ("settled", HUNG, RECENT_ROUNDS)
+    assert observer.last_index < 20 + RECENT_ROUNDS + ROUNDS_BETWEEN + 1

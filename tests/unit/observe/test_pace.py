@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
-from hangdoc.model.diagnosis import Diagnosis
+from hangdoc.model.diagnosis import Diagnosis, LimitState
 from hangdoc.model.ending import Ended
 from hangdoc.model.process import Process, ProcessKey
 from hangdoc.model.reading import Known
@@ -15,7 +16,7 @@ from hangdoc.model.thread import CpuUse, ProcessIo, ProcessStat, Progress, Threa
 from hangdoc.observe.alarm import Alarm
 from hangdoc.observe.follow import Following, Goal
 from hangdoc.observe.look import Reasoning
-from hangdoc.sampling.pace import CALM_EVERY, Pace
+from hangdoc.sampling.pace import CALM_EVERY, RESTING_EVERY, Pace
 from hangdoc.trace.records import Trace
 from tests.unit.observe.rounds import HEADER, LAUNCHER, RANK, PlayedObserver, attached, cpu, log, sample, snapshot
 from tests.unit.report.diagnoses import a_diagnosis
@@ -141,3 +142,41 @@ def test_a_hang_is_announced_after_a_close_look() -> None:
     seen = list(Following(attached(observer), Reasoning(diagnose, lambda _: True), Goal("hang")).views())
     assert [(view.diagnosis.verdict, view.end) for view in seen] == [("healthy", None), ("blocked", "settled")]
     assert observer.last_index == 16
+
+
+def test_what_stays_as_it_is_is_looked_at_seldom() -> None:
+    """A hang that has been told, and a launch that nothing can be said of, cost little after a minute."""
+    for stays in (HUNG, UNCLEAR, WELL):
+        asked, pace = diagnosed_at({0: stays}, [busy(index) for index in range(320)])
+        pauses = [later - earlier for earlier, later in pairwise(asked) if later != earlier]
+        assert pace.calm
+        assert pauses == sorted(pauses)
+        assert set(pauses) == {3, CALM_EVERY, RESTING_EVERY} - ({3} if stays is WELL else set())
+        assert sum(pauses[: pauses.index(RESTING_EVERY)]) >= 180
+
+
+def test_a_timer_that_comes_near_keeps_the_look_close() -> None:
+    """What stays unclear is looked at closely as long as the launch may be ended by its own watchdog soon."""
+    limit = LimitState(name="watchdog", seconds=300, left_s=50.0, latest_s=200.0, ends="ends")
+    rounds = [busy(index) for index in range(120)]
+    asked, pace = diagnosed_at({0: replace(UNCLEAR, limits=(limit,))}, rounds)
+    assert ({later - earlier for earlier, later in pairwise(asked)}, pace.calm) == ({3}, False)
+    overdue = replace(limit, left_s=0.0, latest_s=0.0)
+    _, pace = diagnosed_at({0: replace(UNCLEAR, limits=(overdue,))}, rounds)
+    assert pace.calm
+
+
+def test_a_change_after_long_is_seen() -> None:
+    """After minutes of rest a round that tells brings the close look back, and a new verdict is told."""
+    rounds = [busy(index) for index in range(300)] + [with_(300, log("exception", kind="crash"))]
+    rounds += [busy(index) for index in range(301, 320)]
+    asked, _ = diagnosed_at({0: UNCLEAR, 300: HUNG}, rounds)
+    assert min(number for number in asked if number >= 300) <= 303
+
+
+def test_deep_readings_keep_the_pace_of_the_diagnoses() -> None:
+    """Deep readings are due when the pace says so, and in every thorough round."""
+    pace = Pace()
+    assert all(pace.is_deep(index) for index in range(5))
+    pace.calm_down(RESTING_EVERY)
+    assert [index for index in range(1, 100) if pace.is_deep(index)] == [30, 60, 90]

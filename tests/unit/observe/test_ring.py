@@ -10,7 +10,7 @@ from hangdoc.model.reading import Known, Missing
 from hangdoc.model.snapshot import Snapshot
 from hangdoc.observe import ring as ring_module
 from hangdoc.observe.ring import Ring
-from tests.unit.observe.rounds import HEADER, LAUNCHER, RANK, cpu, log, sample, snapshot, stack, stacks
+from tests.unit.observe.rounds import HEADER, LAUNCHER, RANK, alive, cpu, log, sample, snapshot, stack, stacks
 
 
 def events(past: Snapshot) -> list[str]:
@@ -115,3 +115,13 @@ def test_the_last_answers_of_the_server_are_kept() -> None:
         ring.add(snapshot(index, sample("http", None, answer)))
     kept = [one.reading.value for one in ring.trace().snapshots[0].samples if isinstance(one.reading, Known)]
     assert [one.port for one in kept if isinstance(one, Http)] == list(range(27, 39))
+
+
+def test_fewer_rounds_than_are_kept() -> None:
+    """A trace of the last rounds is that of a ring which kept no more."""
+    large, small = Ring(HEADER, 20), Ring(HEADER, 5)
+    for index in range(30):
+        for ring in (large, small):
+            ring.add(alive(index))
+    assert large.trace(5) == small.trace()
+    assert large.trace(50) == large.trace()

@@ -31,7 +31,7 @@ CONTRACT_ORDER = [
     "processes",
 ]
 
-GROWN = ["stack_classes", "log"]
+GROWN = ["stack_classes", "log", "no_progress_s", "limits"]
 """Fields that the document has gained since: behind all others."""
 
 

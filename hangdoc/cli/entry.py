@@ -1,0 +1,32 @@
+"""The first thing that the program `hangdoc` runs: what probes ask every few seconds does not wait for the rest."""
+
+from __future__ import annotations
+
+import sys
+
+INTERRUPTED = 3
+"""ExitCode.UNDETERMINED, which is not imported yet when it is needed here."""
+
+
+def main() -> None:
+    """Run the command line of this process; never returns. Ctrl-C during the imports is no fault either."""
+    try:
+        _run(sys.argv[1:])
+    except KeyboardInterrupt:
+        sys.stderr.write("hangdoc: interrupted before there was a result.\n")
+        sys.exit(INTERRUPTED)
+
+
+def _run(arguments: list[str]) -> None:
+    """Answer `healthcheck --state FILE`, written so, without the command line, which costs six times as much."""
+    match arguments:
+        case ["healthcheck", "--state", file]:
+            from pathlib import Path
+
+            from hangdoc.unattended.health import answer
+
+            sys.exit(answer(Path(file)))
+        case _:
+            from hangdoc.cli.main import main as run
+
+            run()

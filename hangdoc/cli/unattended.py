@@ -1,0 +1,59 @@
+"""A launch that is followed for a command, attended or not: one that runs, or one that hangdoc starts."""
+
+from __future__ import annotations
+
+from hangdoc.cli.failure import complain, say
+from hangdoc.cli.live import announce, follow
+from hangdoc.cli.outlets import Wishes, outlets_of, setting_of
+from hangdoc.cli.output import to_terminal
+from hangdoc.errors import ExitCode
+from hangdoc.observe.attach import Attached, attach
+from hangdoc.observe.follow import Following, Goal, View
+from hangdoc.observe.reasoning import lazily
+from hangdoc.report.exit_code import exit_code
+from hangdoc.report.line import change, is_change
+from hangdoc.unattended.supervise import Halt, supervise
+from hangdoc.unattended.vigil import Outlets, Vigil
+
+
+def follow_launch(pid: int | None, port: int | None, wishes: Wishes, goal: Goal) -> int:
+    """Follow a running launch; return the exit code."""
+    with outlets_of(wishes) as outlets, attach(pid, port, setting_of(wishes, outlets)) as attached:
+        announce(attached, "until Ctrl-C" if goal.until is None else f"until {goal.until}")
+        vigil = Vigil(attached, outlets)
+        return follow(attached, goal, vigil, as_json=wishes.as_json, no_color=wishes.no_color)
+
+
+def start_launch(argv: tuple[str, ...], wishes: Wishes, patience_s: float) -> int:
+    """Start a launch and follow it to its end; return the launch's exit code."""
+    with outlets_of(wishes) as outlets:
+        return supervise(argv, lambda pid, halt: _beside(pid, halt, wishes, outlets, patience_s))
+
+
+def _beside(pid: int, halt: Halt, wishes: Wishes, outlets: Outlets, patience_s: float) -> None:
+    try:
+        with attach(pid, None, setting_of(wishes, outlets)) as attached:
+            halt.then(attached.observer.stop)
+            _follow_aside(attached, Goal(patience_s=patience_s), Vigil(attached, outlets))
+    except BaseException as error:  # noqa: BLE001 - whatever befalls hangdoc, the launch must not notice
+        if not halt.asked:
+            complain(error)
+            say("hangdoc: the launch goes on without being watched")
+
+
+def _follow_aside(attached: Attached, goal: Goal, vigil: Vigil) -> None:
+    """The same on standard error, for a launch that standard output belongs to; the report when it begins to hang."""
+    shown: View | None = None
+    for view in Following(attached, lazily(as_json=False), goal, vigil).views():
+        vigil.view(view)
+        if shown is None or is_change(shown.diagnosis, view.diagnosis):
+            say(f"hangdoc: {change(view.diagnosis)}")
+            if exit_code(view.diagnosis.verdict, view.diagnosis.grade) is ExitCode.HANG:
+                say(_report(view))
+        shown = view
+
+
+def _report(view: View) -> str:
+    from hangdoc.report.terminal import parts
+
+    return to_terminal(parts(view.diagnosis), no_color=True)

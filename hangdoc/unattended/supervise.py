@@ -1,0 +1,94 @@
+"""Stand between a launch and who started it: pass signals on and its exit code back, whatever hangdoc itself does."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from hangdoc.launch.pidfd import send
+from hangdoc.launch.start import Order, Started, start
+
+PASSED_ON = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2})
+"""Signals that somebody may mean for the server. Stopping and going on are left to the kernel, see supervise."""
+
+SI_KERNEL = 0x80
+"""Sent by the kernel itself (asm-generic/siginfo.h): by a terminal, to its whole foreground process group."""
+
+POLL_S = 1.0
+"""How long a death may stay unseen when its SIGCHLD was lost among others. Arbitrary."""
+
+LAST_LOOK_S = 3.0
+"""How long the watch may take to see by itself that nobody is left. Arbitrary: three rounds."""
+
+LAST_WORDS_S = 15.0
+"""How long the end of the launch waits for hangdoc's last report. Arbitrary: a diagnosis of many ranks takes seconds
+on a busy machine."""
+
+
+class Halt:
+    """Asks the watch, which runs in a thread of its own, to come to its end."""
+
+    def __init__(self) -> None:
+        self._asked = threading.Event()
+        self._then: list[Callable[[], None]] = []
+
+    @property
+    def asked(self) -> bool:
+        """Whether the launch is over."""
+        return self._asked.is_set()
+
+    def then(self, stop: Callable[[], None]) -> None:
+        """Call this when it is asked for, at once when it has been already."""
+        self._then.append(stop)
+        if self.asked:
+            stop()
+
+    def ask(self) -> None:
+        """Ask."""
+        self._asked.set()
+        for stop in list(self._then):
+            stop()
+
+
+def supervise(argv: tuple[str, ...], watch: Callable[[int, Halt], None]) -> int:
+    """Start a launch, watch it in a thread, and return its exit code, 128 + N after signal N.
+
+    The launch stays in hangdoc's process group and session, as without hangdoc: a terminal's Ctrl-C, quit and
+    Ctrl-Z reach both at once, and job control works as ever. So what the kernel sends is not sent once more; what a
+    process sends to hangdoc is. watch: called with the pid of the launch; it must not raise, and whether it ends early
+    or never does, the launch does not notice.
+    """
+    with _blocked() as before:
+        started = start(Order(argv, signal_mask=before))
+        halt = Halt()
+        watching = threading.Thread(target=watch, args=(started.pid, halt), name="hangdoc-watch", daemon=True)
+        watching.start()
+        _pass_on(started)
+        watching.join(LAST_LOOK_S)
+        halt.ask()
+        watching.join(LAST_WORDS_S)
+        return started.bury()
+
+
+@contextmanager
+def _blocked() -> Iterator[set[int]]:
+    """Take signals one by one instead of being interrupted by them; the threads that begin inside get none at all."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, no exit code would be left to wait for
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON | {signal.SIGCHLD})
+    try:
+        yield {int(number) for number in before}
+    finally:
+        # Those that came after the launch's end find nobody any more; a second Ctrl-C must not turn the exit code.
+        while signal.sigtimedwait(PASSED_ON | {signal.SIGCHLD}, 0) is not None:
+            continue
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _pass_on(started: Started) -> None:
+    """Pass signals on until the launch has ended."""
+    while not started.has_ended():
+        told = signal.sigtimedwait(PASSED_ON | {signal.SIGCHLD}, POLL_S)
+        if told is not None and told.si_signo in PASSED_ON and told.si_code != SI_KERNEL:
+            send(started.handle.descriptor, told.si_signo)

@@ -1,0 +1,182 @@
+"""`watch --exec`: signals, exit codes and faults between a launch and who started it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.commands import LONGEST_S, argv, complaint, environment, run, wait_until
+from tests.unit.unattended.launches import DIES_WITH_HANGDOC, ECHOES, executed, line_of, python
+
+
+@pytest.mark.parametrize(("order", "code"), [("exit 0", 0), ("exit 7", 7), ("kill 9", 137), ("kill 11", 139)])
+def test_the_exit_code_is_the_launchs(order: str, code: int) -> None:
+    """The launch's exit code comes back as it is, and 128 + N after signal N; its output is untouched."""
+    with executed(launch=python(ECHOES)) as hangdoc:
+        out, err = hangdoc.communicate(f"{order}\n".encode(), timeout=LONGEST_S)
+    assert (hangdoc.returncode, out) == (code, b"ready\n")
+    assert b"Traceback" not in err
+
+
+def test_signals_are_passed_on() -> None:
+    """Every signal that somebody may mean for the server reaches it, once, and hangdoc goes on."""
+    with executed(launch=python(ECHOES)) as hangdoc:
+        assert hangdoc.stdout is not None
+        said = hangdoc.stdout.fileno()
+        assert line_of(said) == "ready"
+        for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+            hangdoc.send_signal(number)
+            assert line_of(said) == number.name
+        out, _ = hangdoc.communicate(b"exit 3\n", timeout=LONGEST_S)
+    assert (hangdoc.returncode, out) == (3, b"")
+
+
+def test_the_launch_has_hangdocs_signal_mask() -> None:
+    """The signals that hangdoc takes one by one are not blocked in the launch, nor in what it starts."""
+    source = "import signal; print(sorted(signal.pthread_sigmask(0, ())))"
+    with executed(launch=python(source)) as hangdoc:
+        out, _ = hangdoc.communicate(timeout=LONGEST_S)
+    assert out == b"[]\n"
+
+
+def terminal_session(command: list[str]) -> tuple[int, int]:
+    """Start a command as the foreground of a terminal of its own; its pid, and our end of the terminal."""
+    pid, ours = pty.fork()
+    if pid == 0:
+        os.execvpe(command[0], command, environment())
+    return pid, ours
+
+
+def test_a_terminals_ctrl_c_comes_once() -> None:
+    """What a terminal sends reaches the launch by the kernel, and is not sent once more by hangdoc."""
+    pid, ours = terminal_session(argv("watch", "--exec", "--", *python(ECHOES)))
+    assert line_of(ours) == "ready"
+    os.write(ours, b"\x03")
+    assert line_of(ours).endswith("SIGINT")
+    os.kill(pid, signal.SIGUSR1)  # passed on: whatever would come of the first one has come before it
+    assert line_of(ours) == "SIGUSR1"
+    os.write(ours, b"exit 4\n")
+    heard = []
+    try:
+        while True:
+            heard.append(line_of(ours))
+    except (OSError, AssertionError):
+        pass
+    assert "SIGINT" not in heard
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 4
+    os.close(ours)
+
+
+SHELL = """
+import os, signal, sys
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+pid = os.fork()
+if pid == 0:
+    os.setpgid(0, 0)
+    os.tcsetpgrp(0, os.getpid())
+    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+    os.execvp(sys.argv[1], sys.argv[1:])
+_, status = os.waitpid(pid, os.WUNTRACED)
+os.tcsetpgrp(0, os.getpgrp())
+print("stopped" if os.WIFSTOPPED(status) else status, flush=True)
+os.tcsetpgrp(0, pid)
+os.killpg(pid, signal.SIGCONT)
+_, status = os.waitpid(pid, 0)
+os.tcsetpgrp(0, os.getpgrp())
+print("code", os.waitstatus_to_exitcode(status), flush=True)
+"""
+"""What a shell does with a job that is stopped by Ctrl-Z and goes on with fg."""
+
+
+def test_ctrl_z_and_fg() -> None:
+    """Ctrl-Z stops hangdoc and the launch together; both go on in the foreground."""
+    command = argv("watch", "--exec", "--", *python(ECHOES))
+    pid, ours = terminal_session([sys.executable, "-ISc", SHELL, *command])
+    assert line_of(ours) == "ready"
+    os.write(ours, b"\x1a")
+    assert line_of(ours).endswith("stopped")
+    os.write(ours, b"exit 6\n")
+    while (line := line_of(ours)) != "code 6":
+        assert not line.startswith("code"), line
+    os.waitpid(pid, 0)
+    os.close(ours)
+
+
+@pytest.mark.parametrize("program", ["no-such-program", "/etc/passwd", "/"])
+def test_what_cannot_be_started(program: str) -> None:
+    """A command that cannot be run is one clear line and 2."""
+    ended = run("watch", "--exec", "--", program)
+    assert ended.code == 2
+    assert program in complaint(ended)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--exec",),
+        ("--exec", "--"),
+        ("--", "true"),
+        ("--exec", "--once", "--", "true"),
+        ("--exec", "1", "--", "true"),
+        ("--exec", "--port", "30000", "--", "true"),
+        ("--exec", "--until", "hang", "--", "true"),
+        ("--exec", "--json", "--", "true"),
+        ("--once", "--state", "/tmp/x", "1"),
+        ("--once", "--on-hang", "true", "1"),
+        ("1", "--metrics-port", "many"),
+        ("1", "--metrics-port", ":9400"),
+        ("1", "--metrics-port", "localhost:70000"),
+    ],
+)
+def test_wrong_use(arguments: tuple[str, ...]) -> None:
+    """Options that contradict each other are refused with 2 before anything is started."""
+    ended = run("watch", *arguments)
+    assert ended.code == 2
+    complaint(ended)
+
+
+def test_a_fault_of_hangdoc_does_not_end_the_launch(tmp_path: Path) -> None:
+    """A watch that fails says so, and signals and the exit code are passed on as before."""
+    record = tmp_path / "file.hangtrace"
+    record.write_text("no trace at all\n")
+    with executed("--record", str(record), launch=python(ECHOES)) as hangdoc:
+        assert hangdoc.stdout is not None
+        assert hangdoc.stderr is not None
+        assert line_of(hangdoc.stdout.fileno()) == "ready"
+        assert str(record) in line_of(hangdoc.stderr.fileno())
+        assert "goes on without being watched" in line_of(hangdoc.stderr.fileno())
+        hangdoc.send_signal(signal.SIGTERM)
+        assert line_of(hangdoc.stdout.fileno()) == "SIGTERM"
+        hangdoc.communicate(b"exit 9\n", timeout=LONGEST_S)
+    assert hangdoc.returncode == 9
+
+
+def test_sigkill_of_hangdoc_leaves_the_launch() -> None:
+    """A launch whose hangdoc was killed goes on: it depends on nothing that hangdoc keeps."""
+    source = ECHOES.removeprefix(DIES_WITH_HANGDOC)
+    with executed(launch=python(f"import os; os.write(1, b'%d\\n' % os.getpid())\n{source}")) as hangdoc:
+        assert hangdoc.stdout is not None
+        assert hangdoc.stdin is not None
+        launch = os.pidfd_open(int(line_of(hangdoc.stdout.fileno())))
+        assert line_of(hangdoc.stdout.fileno()) == "ready"
+        hangdoc.kill()
+        hangdoc.wait()
+        signal.pidfd_send_signal(launch, signal.SIGTERM)
+        assert line_of(hangdoc.stdout.fileno()) == "SIGTERM"
+        hangdoc.stdin.write(b"exit 0\n")
+        hangdoc.stdin.flush()
+        wait_until(lambda: not alive(launch))
+    os.close(launch)
+
+
+def alive(descriptor: int) -> bool:
+    try:
+        signal.pidfd_send_signal(descriptor, 0)
+    except ProcessLookupError:
+        return False
+    return True
