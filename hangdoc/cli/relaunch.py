@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from hangdoc.cli import relaunch_options as options
+from hangdoc.cli import relaunch_wishes as read
 from hangdoc.cli.command import command_of
 from hangdoc.cli.options import Json, NoColor, Patience, patience_of
 
@@ -50,9 +51,9 @@ def relaunch(
     ended, 2 wrong use or declined, 3 not to be told, 4 not yours or not there.
     """
     argv = command_of(context)
-    options.which(pid, trace, argv, has_map=bool(map_))
-    capture = options.wish_of(capture_layers, capture_dir, capture_format)
-    options.check_prompts(prompts, capture, until)
+    read.which(pid, trace, argv, has_map=bool(map_))
+    capture = read.wish_of(capture_layers, capture_dir, capture_format)
+    read.check_prompts(prompts, capture, until)
     from hangdoc.cli.restarting import restart
     from hangdoc.relaunch.planning import Wishes
 
@@ -63,8 +64,8 @@ def relaunch(
         profile=profile,
         capture=capture,
         prompts=prompts,
-        set_=options.pairs_of("--set", set_),
-        map_=options.pairs_of("--map", map_),
+        set_=read.pairs_of("--set", set_),
+        map_=read.pairs_of("--map", map_),
         log=log,
         dry_run=dry_run,
         yes=yes,

@@ -11,6 +11,7 @@ from hangdoc.relaunch.engine import EngineCommand
 from hangdoc.relaunch.records import Command, Plan
 from hangdoc.samples import needs
 from hangdoc.samples.install import Install, find
+from hangdoc.samples.needs import Additions
 from hangdoc.samples.support import check, refuse
 from hangdoc.samples.wish import Wish
 
@@ -63,7 +64,7 @@ def with_flags(
     return replace(command, argv=(*command.argv, *flags)), replace(capture, flags=flags)
 
 
-def ready_to_start(plan: Plan) -> tuple[Command, needs.Additions | None]:
+def ready_to_start(plan: Plan) -> tuple[Command, Additions | None]:
     """Make the private directory of the capture's code, if any; return the command with it. HangdocError (2) if not."""
     command, capture = plan.command, plan.capture
     if capture is None:
@@ -72,7 +73,7 @@ def ready_to_start(plan: Plan) -> tuple[Command, needs.Additions | None]:
     return replace(command, environment={**command.environment, **additions.environment}), additions
 
 
-def forget(additions: needs.Additions | None) -> None:
+def forget(additions: Additions | None) -> None:
     """Take the private directory away again: of a launch that is over, or was not started."""
     if additions is not None:
         needs.remove(additions)

@@ -1,11 +1,39 @@
-"""Judge the ending of the old launch: whether the new one may be started, and what to say about it."""
+"""End a launch for another one's sake, and judge it: whether the new one may be started, and what to say about it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+from hangdoc.ending.carry_out import carry_out, snapshot_path
 from hangdoc.ending.outcome import Outcome
+from hangdoc.ending.plan import Plan as Ending
+from hangdoc.ending.plan import prepared
 from hangdoc.ending.records import After
+from hangdoc.errors import HangdocError
+from hangdoc.model.process import ProcessKey
+from hangdoc.relaunch.watch import Say
+
+GPU_TIMEOUT_S = 30.0
+"""How long GPU memory may take to come back: kill-clean's default."""
+
+
+def end(ending: Ending, folder: Path, say: Say) -> Outcome:
+    """End a launch; the evidence goes to a folder that is known to be writable."""
+    outcome = carry_out(ending, folder / snapshot_path(ending), GPU_TIMEOUT_S, lambda step: say(f"hangdoc: {step}"))
+    for line in account(outcome):
+        say(f"hangdoc: {line}")
+    return outcome
+
+
+def end_again(root: ProcessKey, folder: Path, say: Say) -> Outcome | None:
+    """End what was started; None when nobody is left of it."""
+    try:
+        with prepared(lambda: [root], ()) as plans:
+            return end(plans[0], folder, say)
+    except HangdocError as error:
+        say(f"hangdoc: {error.message}")
+        return None
 
 
 def obstacle(outcome: Outcome, port: int | None) -> str:

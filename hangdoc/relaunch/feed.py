@@ -15,7 +15,11 @@ from pathlib import Path
 from typing import TypeAlias
 
 from hangdoc.capture.layout import exists
+from hangdoc.relaunch.engine import given_options
 from hangdoc.relaunch.prompts import Prompt
+from hangdoc.relaunch.records import Plan
+
+EVERYWHERE = {"", "0.0.0.0", "::"}  # noqa: S104 - what the server was told, not where hangdoc listens
 
 AT_ONCE = 16
 """Requests at once: the server batches them; more would only wait there. Arbitrary."""
@@ -78,6 +82,15 @@ class Fed:
 
 class _SilentError(Exception):
     """The server does not answer; the reason."""
+
+
+def server_of(plan: Plan) -> Server:
+    """Return where the server of a plan will listen, by its command line."""
+    options = given_options(plan.command.argv)
+    host = options.get("--host", "")
+    address = "127.0.0.1" if host in EVERYWHERE else host
+    url = f"http://[{address}]" if ":" in address else f"http://{address}"
+    return Server(f"{url}:{plan.port}", options.get("--api-key", ""))
 
 
 def feed(prompts: Iterable[Prompt], server: Server, place: Place, tell: Tell, doubt: Doubt = lambda: "") -> Fed:

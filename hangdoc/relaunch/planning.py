@@ -75,6 +75,8 @@ def make_plan(wishes: Wishes, say: Say) -> Plan:
     check_log(log)
     port = port_of(command, engine)
     check_port(port, origin.old)
+    if wishes.prompts is not None and port is None:
+        raise HangdocError("--prompts: the command does not say on which port the server listens", "add its --port")
     return Plan(origin, command, treatment, log, wishes.set_, port, capture)
 
 
