@@ -57,7 +57,8 @@ def _start(course: Course, command: Command, additions: Additions | None, wishes
             course.started = started = begin(command, plan.log)
         except HangdocError as error:
             forget(additions)
-            raise HangdocError(_without_old(error.message, course), error.remedy, error.exit_code) from error
+            old = "" if course.outcome is None else "; the old launch has been ended"
+            raise HangdocError(f"{error.message}{old}", error.remedy, error.exit_code) from error
     say(f"hangdoc: started process {started.pid}, its output goes to {plan.log}")
     watched = Watched("interrupted", ExitCode.UNDETERMINED) if stop.asked else _watch(course, started, wishes)
     course.end, course.diagnosis = watched.end, watched.diagnosis
@@ -75,7 +76,3 @@ def _watch(course: Course, started: Started, wishes: Wishes) -> Watched:
     if watched.end == "ready" and wishes.prompts is not None:
         watched = feed_prompts(course, watched, wishes.prompts)
     return watched
-
-
-def _without_old(message: str, course: Course) -> str:
-    return message if course.outcome is None else f"{message}; the old launch has been ended"
