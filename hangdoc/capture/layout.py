@@ -15,7 +15,7 @@ SUFFIXES = {"specforge": (".ckpt", ".ckpt.gz"), "safetensors": (".safetensors",)
 """By format: how finished samples end; the first is how they are written."""
 
 _NAME = re.compile(r"data_(\d+)(\.ckpt|\.ckpt\.gz|\.safetensors)")
-_TEMPORARY = re.compile(r"\.data_\d+\.(\d+)-(\d+)\.tmp")
+_TEMPORARY = re.compile(r"\.data_\d+\.(\d+)-(\d+)-\d+\.tmp")
 _STARTED_AT = 19
 """Place of the start time among /proc/PID/stat's fields after the name, see proc(5)."""
 
@@ -51,9 +51,9 @@ def next_free(directory: Path) -> int:
     return max((index for index, _ in samples(directory)), default=-1) + 1
 
 
-def temporary(path: Path, pid: int) -> Path:
-    """Return the name under which the process writes a sample; no reader of samples takes it for one."""
-    return path.with_name(f".{path.name.partition('.')[0]}.{pid}-{started_at(pid)}.tmp")
+def temporary(path: Path, pid: int, count: int) -> Path:
+    """Return the name of the process's file of this count, before it is a sample's; no reader takes it for one."""
+    return path.with_name(f".{path.name.partition('.')[0]}.{pid}-{started_at(pid)}-{count}.tmp")
 
 
 def temporaries(directory: Path) -> Iterator[tuple[Path, bool]]:

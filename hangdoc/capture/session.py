@@ -34,6 +34,7 @@ class Session:
         self._assembly = Assembly()
         self._now: Pass | None = None
         self._attached = False
+        self._width = 0
 
     def attach(self, runner: Any) -> None:
         """Hook into a model runner's model; UnsupportedError ends the server's start, before a wrong sample."""
@@ -67,6 +68,7 @@ class Session:
         if differing:
             raise UnsupportedError(f"hangdoc capture: {settings.directory} has samples of another kind: {differing}")
         tally = Tally(settings.directory, {**run, "model": str(runner.server_args.model_path)})
+        self._width = config.hf_text_config.hidden_size
         self._copies = Copies(torch.device(runner.device))
         self.writer = Writer(Store(settings.directory, settings.form), tally, settings.queue_bytes)
         tally.save()
@@ -114,9 +116,11 @@ class Session:
             self._stop("a prefill ran past the hooks: a captured graph, or another way through the layers")
             return
         states = (*(now.layers[place] for place in wanted), now.last)
-        if any(state.dim() != 2 or state.shape[0] < now.rows for state in states):
+        if any(state.dim() != 2 or state.shape[0] < now.rows or state.shape[1] != self._width for state in states):
             shapes = ", ".join(str(tuple(state.shape)) for state in states)
-            self._stop(f"the states of {now.rows} tokens are scattered over the ranks: this one has {shapes}")
+            self._stop(
+                f"the states of {now.rows} tokens are scattered over the ranks, or no plain states: there are {shapes}"
+            )
             return
         assert self._copies is not None
         ready = self._copies.ready()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ Record = dict[str, Any]
 
 
 class Store:
-    """A directory of samples that this process writes to; others may, too."""
+    """A directory of samples that this process writes to, with several threads; others may, too."""
 
     def __init__(self, directory: Path, form: str) -> None:
         self.directory, self.form = directory, form
@@ -24,6 +26,8 @@ class Store:
             if not is_written:  # of a process that was killed: its sample is taken again
                 path.unlink(missing_ok=True)
         self._next = next_free(directory)
+        self._count = itertools.count()
+        self._naming = threading.Lock()
         self._manifest = directory / RECORDS / f"manifest-{time.time_ns()}-{os.getpid()}.jsonl"
 
     def has(self, index: int | None) -> bool:
@@ -38,13 +42,14 @@ class Store:
         first = self._next if index is None else index
         written = self._write(first, tensors)
         try:
-            found = self._name(written.path, index, first, {**record, **written.record})
+            with self._naming:
+                found = self._name(written.path, index, {**record, **written.record})
         finally:
             written.path.unlink(missing_ok=True)
         return found
 
     def _write(self, index: int, tensors: dict[str, Any]) -> _Written:
-        path = temporary(sample_path(self.directory, index, SUFFIXES[self.form][0]), os.getpid())
+        path = temporary(sample_path(self.directory, index, SUFFIXES[self.form][0]), os.getpid(), next(self._count))
         path.parent.mkdir(exist_ok=True)
         try:
             with path.open("wb") as stream:
@@ -55,8 +60,8 @@ class Store:
             raise
         return _Written(path, {"sha256": hashing.digest.hexdigest(), "bytes": hashing.size_bytes})
 
-    def _name(self, path: Path, wanted: int | None, first: int, record: Record) -> int | None:
-        index = first
+    def _name(self, path: Path, wanted: int | None, record: Record) -> int | None:
+        index = self._next if wanted is None else wanted
         while True:
             target = sample_path(self.directory, index, SUFFIXES[self.form][0])
             target.parent.mkdir(exist_ok=True)

@@ -17,6 +17,7 @@ REFUSED: tuple[tuple[str, tuple[Any, ...], str], ...] = (
     ("moe_a2a_backend", ("none",), "all-to-all experts leave the states scattered over the ranks"),
     ("enable_deepep_moe", (False,), "all-to-all experts leave the states scattered over the ranks"),
     ("enable_two_batch_overlap", (False,), "two-batch overlap runs the layers outside the layer loop"),
+    ("enable_piecewise_cuda_graph", (False,), "a prefill that replays a graph runs no hooks"),
     ("enable_pdmux", (False,), "split prefill runs the layers outside the layer loop"),
     ("disaggregation_mode", ("null",), "a disaggregated server does only a half of a request"),
     ("speculative_algorithm", (), "speculative decoding mixes a drafter's passes with the model's"),

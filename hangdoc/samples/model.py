@@ -16,6 +16,8 @@ TEXT_CONFIGS = ("text_config", "language_config", "llm_config")
 
 OTHER_RESIDUALS = re.compile(
     r"layer_boundary\.residual(?:\.| import [^\n]*?\b)(mhc|ihc|gated|attn_bank|short_conv|post_norm)\b"
+    r"|\bimport [^\n]*\b(LayerResidualOps|REPLACE_AT_EXIT)\b"
+    r"|\bmodels\.(deepseek_v4_\w+) import"
 )
 """Imports of a model whose residual is no plain sum, so that `hidden_states + residual` is not its state."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import Any
 
 from hangdoc.capture.unsupported import REFUSED, refusals
 from hangdoc.errors import HangdocError
+from hangdoc.launch.commands import base_name, is_python_name
 from hangdoc.launch.settings import read_settings
 from hangdoc.model.engine import Option
 from hangdoc.samples import model
@@ -36,7 +39,10 @@ OTHER_FLAGS = {
     "attn_cp_size": ("--attention-context-parallel-size",),
     "attn_dp_size": ("--attention-data-parallel-size",),
 }
-SWITCHES = ("enable_dp_attention", "enable_deepep_moe", "enable_two_batch_overlap", "enable_pdmux")
+SWITCHES = tuple(name for name, fine, _ in REFUSED if fine == (False,))
+_ISOLATING = re.compile(r"-[A-Za-z]*[EIS][A-Za-z]*")
+"""Switches of Python under which it takes no PYTHONPATH, or no sitecustomize."""
+
 MODEL = Option("model_path", ("--model-path", "--model"), None)
 
 
@@ -55,6 +61,7 @@ def check(wish: Wish, install: Install, argv: tuple[str, ...], environment: Mapp
     faults = [f"SGLang {install.version}: looked for {what} and did not find it" for what in absent]
     if install.python < OLDEST_PYTHON:
         faults.append(f"its Python is {install.python[0]}.{install.python[1]}, and 3.10 is needed")
+    faults += [f"python {word}: the launch would not see the capture's code" for word in _isolating(argv)]
     faults += refusals(_arguments(argv))
     different = differs(wish)
     if different:
@@ -69,6 +76,14 @@ def refuse(support: Support) -> None:
     """Raise a HangdocError with all faults, if there are any."""
     if support.faults:
         raise HangdocError("capture is not possible here: " + "; ".join(support.faults), "nothing was started or ended")
+
+
+def _isolating(argv: tuple[str, ...]) -> list[str]:
+    """Return the switches of the interpreter, which stand before its -m or its script."""
+    if not argv or not is_python_name(base_name(argv[0])):
+        return []
+    switches = itertools.takewhile(lambda word: word.startswith("-") and word not in ("-m", "-c"), argv[1:])
+    return [word for word in switches if _ISOLATING.fullmatch(word)]
 
 
 def _arguments(argv: tuple[str, ...]) -> dict[str, Any]:
@@ -99,5 +114,6 @@ def _of_model(
         return [f"looked for class {found.architecture} in sglang/srt/models and did not find it"], []
     other = model.OTHER_RESIDUALS.search(source.read_text(errors="replace"))
     if other:
-        return [f"{found.architecture}: its residual is no plain sum (sglang/srt/models/{source.name}: {other[1]})"], []
+        where = f"sglang/srt/models/{source.name}: {other[other.lastindex or 0]}"
+        return [f"{found.architecture}: its residual is no plain sum ({where})"], []
     return [], []

@@ -41,10 +41,11 @@ class Stack(nn.Module):
         self.norm = nn.Identity()
         self.skips = False
         self.scatters = 1
+        self.streams = 1
         self.batch = SimpleNamespace()
 
     def forward(self, ids: Any) -> Any:
-        hidden = ids[:: self.scatters, None].float().expand(-1, HIDDEN).clone()
+        hidden = ids[:: self.scatters, None].float().expand(-1, HIDDEN * self.streams).clone()
         hidden[ids[:: self.scatters] == NAN_TOKEN] = float("nan")
         residual = None
         for layer in self.layers:
@@ -99,11 +100,7 @@ class Small:
 
     def wait(self) -> None:
         """Until all that was offered is written, or capture has stopped and said so."""
-        with self.writer._change:
-            while self.writer._queue and not self.writer.stopped:
-                self.writer._change.wait()
-        if self.writer.stopped:
-            self.writer._thread.join()
+        self.writer.finish()
 
 
 def numbered(directory: Path, first: int, last: int, length: int) -> None:
@@ -112,7 +109,6 @@ def numbered(directory: Path, first: int, last: int, length: int) -> None:
     for number in range(first, last):
         small.prefill(request(number, [number % 7] * length, hangdoc_index=number))
         small.wait()
-    small.writer.tally.save()
 
 
 def free(directory: Path, count: int) -> None:
@@ -121,7 +117,6 @@ def free(directory: Path, count: int) -> None:
     for number in range(count):
         small.prefill(request(number, [1, 2, 3]))
     small.wait()
-    small.writer.tally.save()
 
 
 def stuck(directory: Path, length: int) -> None:
@@ -158,7 +153,6 @@ def unusual(directory: Path) -> None:
     small.session.warming.end()
     small.prefill(request(6, [8, 8], hangdoc_index=6))
     small.wait()
-    small.writer.tally.save()
 
 
 def held_back(directory: Path) -> None:
@@ -211,6 +205,14 @@ class Double(Small):
         return nn.ModuleDict({"model": self.stack, "other": Stack()})
 
 
+def many_streams(directory: Path) -> None:
+    """A model that carries several streams: its states are wider than its hidden size."""
+    small = Small(directory)
+    small.stack.streams = 2
+    small.prefill(request(0, [1, 2, 3, 4]))
+    print(small.writer.stopped)
+
+
 def refused(directory: Path) -> None:
     """Starts that cannot be captured."""
     for kind, given in (
@@ -235,6 +237,6 @@ def unreadable(directory: Path) -> None:
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO)
-    modes = (numbered, free, stuck, unusual, held_back, skipping, scattered, refused, unreadable)
+    modes = (numbered, free, stuck, unusual, held_back, skipping, scattered, many_streams, refused, unreadable)
     mode = {known.__name__: known for known in modes}[sys.argv[2]]
     mode(Path(sys.argv[1]), *map(int, sys.argv[3:]))

@@ -125,6 +125,7 @@ def test_prefill_waits_for_a_full_queue(rig: Rig, tmp_path: Path) -> None:
     [
         ("skipping", "a prefill ran past the hooks", 1),
         ("scattered", "the states of 4 tokens are scattered", 0),
+        ("many_streams", "the states of 4 tokens are scattered over the ranks, or no plain states", 0),
         ("unreadable", "a state cannot be read in this SGLang and model (NotImplementedError: a handoff)", 0),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
@@ -75,6 +76,12 @@ def test_it_needs_the_standard_library_alone(tmp_path: Path) -> None:
     code += "print({name.partition('.')[0] for name in sys.modules} - set(sys.stdlib_module_names) - {'__main__'})"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == f"{{'{needs.PACKAGE}'}}\n"
+
+
+@pytest.mark.parametrize("path", sorted(Path(layout.__file__).parent.glob("*.py")), ids=lambda path: path.stem)
+def test_it_is_written_for_older_interpreters(path: Path) -> None:
+    """What runs in the server has the syntax of Python 3.10."""
+    ast.parse(path.read_text(), feature_version=(3, 10))
 
 
 def test_the_import_hook_lives_beside_the_users_sitecustomize(tmp_path: Path) -> None:
@@ -208,7 +215,7 @@ def test_samples_lie_where_specforge_puts_them(index: int, name: str) -> None:
 
 def test_the_next_number_follows_the_last(tmp_path: Path) -> None:
     """Numbers go on behind the last sample, compressed ones included; temporary files have none."""
-    for name in ("rows_0-2000/data_3.ckpt", "rows_2000-4000/data_2001.ckpt.gz", "rows_2000-4000/.data_2007.1-1.tmp"):
+    for name in ("rows_0-2000/data_3.ckpt", "rows_2000-4000/data_2001.ckpt.gz", "rows_2000-4000/.data_2007.1-1-0.tmp"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     assert layout.next_free(tmp_path) == 2002

@@ -185,8 +185,8 @@ def test_gaps_interrupted_and_unfinished_are_no_damage(tmp_path: Path, capsys: p
         put(tmp_path, number)
     put(tmp_path, 5).unlink()
     record(tmp_path, "manifest-2-2.jsonl", json.dumps({"event": "writing", "path": "rows_0-2000/data_9.ckpt"}) + "\n{")
-    stray = temporary(tmp_path / "rows_0-2000" / "data_9.ckpt", 2**22 - 1)
-    mine = temporary(tmp_path / "rows_0-2000" / "data_8.ckpt", os.getpid())
+    stray = temporary(tmp_path / "rows_0-2000" / "data_9.ckpt", 2**22 - 1, 0)
+    mine = temporary(tmp_path / "rows_0-2000" / "data_8.ckpt", os.getpid(), 0)
     stray.touch()
     mine.touch()
     code, document = told(capsys, "verify", tmp_path)
@@ -305,12 +305,29 @@ def test_another_kind_of_residual_is_refused(tmp_path: Path) -> None:
         (("--moe-a2a-backend", "deepep"), "moe_a2a_backend=deepep"),
         (("--speculative-algorithm", "EAGLE3"), "speculative_algorithm=EAGLE3"),
         (("--nnodes=2",), "nnodes=2"),
+        (("--enable-piecewise-cuda-graph",), "enable_piecewise_cuda_graph=True"),
     ],
 )
 def test_arguments_that_scatter_states(tmp_path: Path, argv: tuple[str, ...], name: str) -> None:
     """A way to run under which no rank has whole states is refused before anything is started."""
     (fault,) = checked(tmp_path, sources(tmp_path / "sglang"), *argv)
     assert fault.startswith(f"{name}: ")
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (("python3", "-I", "-m", "sglang.launch_server"), ["python -I"]),
+        (("/usr/bin/python3.11", "-uE", "server.py", "-S"), ["python -uE"]),
+        (("python", "-u", "-m", "sglang.launch_server", "-E"), []),
+        (("sglang", "-S", "serve"), []),
+    ],
+)
+def test_an_isolated_interpreter(tmp_path: Path, argv: tuple[str, ...], said: list[str]) -> None:
+    """An interpreter that is told to ignore PYTHONPATH or sitecustomize is refused: it would capture nothing."""
+    wanted = Wish((1, 3, 5), tmp_path / "samples")
+    faults = support.check(wanted, sources(tmp_path / "sglang"), argv, {}, tmp_path).faults
+    assert [fault.partition(":")[0] for fault in faults] == said
 
 
 def test_a_layer_that_does_not_exist(tmp_path: Path) -> None:
