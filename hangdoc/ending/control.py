@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
+from hangdoc.ending.descriptors import lives
 from hangdoc.ending.muster import Muster
 from hangdoc.ending.roll import read_forest
 from hangdoc.launch.forest import Forest
@@ -17,7 +18,8 @@ UNIFIED = "cgroup2"
 def kill_control_group(proc: Path, group: str, muster: Muster) -> bool:
     """Kill a whole control group (cgroup.kill, since Linux 5.14) if every process in it is a member.
 
-    group: its path, "" for none; False when it holds anybody else, or cannot be killed as a whole.
+    group: its path, "" for none; False when it holds anybody else, or cannot be killed as a whole. A group in which
+    nobody is seen is killed, too: somebody may be in it who is never there long enough to be seen.
     """
     directory = _directory(proc, group)
     if directory is None:
@@ -26,7 +28,9 @@ def kill_control_group(proc: Path, group: str, muster: Muster) -> bool:
         inside = {int(line) for file in directory.rglob("cgroup.procs") for line in file.read_text().split()}
         inside |= {int(line) for line in (directory / "cgroup.procs").read_text().split()}
         table = read_forest(proc).table
-        if not inside or not all(pid not in table or muster.is_ours(table[pid]) for pid in inside):
+        there = [table[pid] for pid in inside if pid in table]
+        # Who has ended since the table was read can be nobody's bystander, and vouches for nobody.
+        if not all(muster.is_ours(one) or not lives(proc, one.key) for one in there):
             return False
         (directory / "cgroup.kill").write_text("1")
     except (OSError, ValueError):
@@ -36,7 +40,7 @@ def kill_control_group(proc: Path, group: str, muster: Muster) -> bool:
 
 def _may_go(entry: Entry, muster: Muster, forest: Forest) -> bool:
     """Say whether a process may be hit with its group: it is a member, and no wrapper that may go on; or long dead."""
-    if entry.state in "ZX":
+    if entry.state in "ZX" or not lives(forest.proc, entry.key):
         return True
     member = muster.members.get(entry.key)
     is_wrapper = member is not None and member.fate == "wrapper"

@@ -178,11 +178,10 @@ class Muster:
         reported and never ended. A member's command line alone is none: another user of the machine, another test
         suite may start the same at any time; who starts this launch again is looked for by his parent (proof.py).
         """
-        forest = read_forest(self._proc, self._seen)
         members = self.members.values()
         numbers = {number for one in members for number in (one.entry.group, one.entry.session)} - self._elsewhere
         found: dict[ProcessKey, LookAlike] = {}
-        for entry in forest.table.values():
+        for entry, forest in self._recent():
             if entry.key in self._judged or entry.pid in forest.never or not self._is_adopted(entry, forest):
                 continue
             told = kin(entry, self._traits, forest, {}, {})
@@ -192,6 +191,17 @@ class Muster:
             if because:
                 found[entry.key] = LookAlike(entry.key, shown(entry.title), f"came meanwhile and {because}")
         return found
+
+    def _recent(self) -> Iterator[tuple[Entry, Forest]]:
+        """Yield who came since the last whole look, each at once, for he may live for milliseconds; then who it saw."""
+        for pid in sorted(set(listed_pids(self._proc)) - self._seen, reverse=True):
+            entry = read_entry(self._proc, pid)
+            if entry is None:
+                continue
+            above = read_entry(self._proc, entry.ppid)
+            table = {**self._last.table, **{one.pid: one for one in (above, entry) if one is not None}}
+            yield entry, Forest(table, self._proc, self._last.never)
+        yield from ((entry, self._last) for entry in self._last.table.values())
 
     def _is_adopted(self, entry: Entry, forest: Forest) -> bool:
         if entry.kind not in {"program", "companion", "wrapper"} or entry.state in "ZX" or not self._is_new(entry):

@@ -50,6 +50,9 @@ WRAPPER_S = 0.5
 SETTLE_S, SETTLE_STEP_S = 2.0, 0.02
 """How long a script's fork may take to become the next command, and from one look to the next. Arbitrary."""
 
+CONTROL_LOOKS = 3
+"""Looks for new members before their control group is taken to hold somebody else. Arbitrary."""
+
 FREEZE_ROUNDS = 20
 """Looks for further members while all known ones stand still: each new one was started before the last stop."""
 
@@ -101,7 +104,8 @@ class Procedure:
             restless=self._restless and not survivors and not interrupted,
             seconds=time.monotonic() - self._began_s,
             interrupted=interrupted,
-            newcomers=tuple(self._newcomers.values()),
+            # Who was found to be a member at the next look was ended as one.
+            newcomers=tuple(one for key, one in self._newcomers.items() if key not in self._muster.members),
         )
 
     def _ask(self, futile: str) -> None:
@@ -183,9 +187,13 @@ class Procedure:
 
     def _stop_multiplying(self, freezer: Freezer) -> None:
         """End or stop all at once who start others faster than one kill follows another."""
-        if kill_control_group(self._proc, self._cgroup, self._muster):
-            self._say_once("they multiply: cgroup.kill, their control group holds nobody else")
-            return
+        for _ in range(CONTROL_LOOKS if self._cgroup else 0):
+            if kill_control_group(self._proc, self._cgroup, self._muster):
+                self._say_once("they multiply: cgroup.kill, their control group holds nobody else")
+                if ended(self._muster.handles_of(self._muster.living("program")), STEP_S):
+                    return
+                break  # somebody is outside of it
+            self._muster.refresh()  # who was started since the last look, and lost its parent, is no member yet
         if kill_process_groups(self._proc, self._muster):
             self._say_once("they multiply: SIGKILL to whole process groups that hold nobody else")
         standing: set[ProcessKey] = set()
