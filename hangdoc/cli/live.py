@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hangdoc.cli.failure import progress
 from hangdoc.cli.output import emit, emit_diagnosis
@@ -16,7 +17,9 @@ from hangdoc.observe.reasoning import lazily
 from hangdoc.report.document import encode
 from hangdoc.report.exit_code import exit_code, exit_code_after_end
 from hangdoc.report.line import change, is_change
-from hangdoc.unattended.vigil import Vigil
+
+if TYPE_CHECKING:  # recording is imported for what records: one look must not wait for it
+    from hangdoc.unattended.vigil import Vigil
 
 
 def look_once(attached: Attached, window: Window, *, as_json: bool) -> tuple[Diagnosis, ExitCode]:

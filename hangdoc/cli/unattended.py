@@ -12,6 +12,7 @@ from hangdoc.observe.follow import Following, Goal, View
 from hangdoc.observe.reasoning import lazily
 from hangdoc.report.exit_code import exit_code
 from hangdoc.report.line import change, is_change
+from hangdoc.unattended.beginning import Beginning, wait_for_engine
 from hangdoc.unattended.supervise import Halt, supervise
 from hangdoc.unattended.vigil import Outlets, Vigil
 
@@ -32,20 +33,27 @@ def start_launch(argv: tuple[str, ...], wishes: Wishes, patience_s: float) -> in
 
 def _beside(pid: int, halt: Halt, wishes: Wishes, outlets: Outlets, patience_s: float) -> None:
     try:
-        with attach(pid, None, setting_of(wishes, outlets)) as attached:
-            halt.then(attached.observer.stop)
-            _follow_aside(attached, Goal(patience_s=patience_s), Vigil(attached, outlets))
+        wait_for_engine(pid, halt)
+        is_another = True
+        while is_another and not halt.asked:
+            with attach(pid, None, setting_of(wishes, outlets)) as attached:
+                halt.then(attached.observer.stop)
+                beginning = Beginning(attached, Vigil(attached, outlets))
+                _follow_aside(attached, Goal(patience_s=patience_s), beginning)
+                is_another = beginning.became_known
     except BaseException as error:  # noqa: BLE001 - whatever befalls hangdoc, the launch must not notice
         if not halt.asked:
             complain(error)
             say("hangdoc: the launch goes on without being watched")
 
 
-def _follow_aside(attached: Attached, goal: Goal, vigil: Vigil) -> None:
+def _follow_aside(attached: Attached, goal: Goal, beginning: Beginning) -> None:
     """The same on standard error, for a launch that standard output belongs to; the report when it begins to hang."""
     shown: View | None = None
-    for view in Following(attached, lazily(as_json=False), goal, vigil).views():
-        vigil.view(view)
+    for view in Following(attached, lazily(as_json=False), goal, beginning).views():
+        if beginning.became_known:
+            return
+        beginning.vigil.view(view)
         if shown is None or is_change(shown.diagnosis, view.diagnosis):
             say(f"hangdoc: {change(view.diagnosis)}")
             if exit_code(view.diagnosis.verdict, view.diagnosis.grade) is ExitCode.HANG:

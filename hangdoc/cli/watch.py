@@ -59,17 +59,19 @@ def watch(
     unattended = not (on_hang is None and state is None and metrics_port is None)
     command = command_of(context)
     options.check(command, is_exec=exec_, once=once, unattended=unattended, named=named or as_json)
-    from hangdoc.cli.live import watch_once
-    from hangdoc.cli.outlets import Wishes
-    from hangdoc.cli.unattended import follow_launch, start_launch
     from hangdoc.observe.attach import Setting
-    from hangdoc.observe.follow import Goal
     from hangdoc.observe.look import Window
 
     span = Window(window, max(window, max_window))
     setting = Setting(kept_rounds=ceil(span.most_s) + 2, patience_s=patience_of(patience), http_generate=http_generate)
     if once:
+        from hangdoc.cli.live import watch_once
+
         return watch_once(pid, port, setting, record, span, as_json=as_json, no_color=no_color)
+    from hangdoc.cli.outlets import Wishes
+    from hangdoc.cli.unattended import follow_launch, start_launch
+    from hangdoc.observe.follow import Goal
+
     address = options.address_of(metrics_port)
     wishes = Wishes(record, record_limit << 20, on_hang, state, address, setting, as_json, no_color)
     if exec_:

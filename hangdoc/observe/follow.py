@@ -90,6 +90,7 @@ class Following:
         self._pace = attached.observer.pace
         self._alarm = Alarm()
         self._before: Diagnosis | None = None
+        self._told: Diagnosis | None = None
         self._changed_ns = 0
 
     def views(self) -> Iterator[View]:
@@ -137,7 +138,7 @@ class Following:
         if self._pace.calm and self._is_news(view.diagnosis) and _is_hang(view.diagnosis):
             self._pace.suspect()  # no hang is announced from a sparse look: a close one comes first
             return None
-        self._stood_ns = now_ns
+        self._stood_ns, self._told = now_ns, view.diagnosis
         self._set_pace(view.diagnosis, trace, number)
         return self._last("settled", rounds) if is_reached(self._goal.until, view.diagnosis) else view
 
@@ -182,7 +183,11 @@ class Following:
     def _last(self, end: End, rounds: int | None = None) -> View:
         tape = self._attached.tape
         tape.finish(None if end == "gone" else self._attached.observer.finish())
-        return View(self._diagnosis(tape.trace(rounds)), end, rounds)
+        diagnosis = self._diagnosis(tape.trace(rounds))
+        if end != "gone" and self._pace.calm and self._told is not None and diagnosis.verdict == "undetermined":
+            # Deep readings are rare in a calm observation, and the cheap ones since the last diagnosis say nothing new.
+            diagnosis = self._told
+        return View(diagnosis, end, rounds)
 
     def _diagnosis(self, trace: Trace) -> Diagnosis:
         require_reading(trace, self._attached.launch.root.pid)

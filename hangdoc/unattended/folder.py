@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import time
@@ -83,9 +84,10 @@ class Segment:
 class Folder:
     """Takes rounds like a writer, and evidence when asked; a disk that fails is complained of and tried again later.
 
-    Bound: all files together take limit_bytes at most and one round more; the oldest parts of the window go first, then
-    the oldest evidence, never the newest of it. Names begin with what it is and the time, and end with a random token,
-    so that a watch that was started again, or a second one, goes on beside what is there.
+    Bound: all files together take limit_bytes at most, and the part of the window that is being written; the oldest
+    parts go first, then the oldest evidence, never the newest of it, nor what another watch is writing. Names begin
+    with what it is and the time, and end with a random token, so that a watch that was started again, or a second one,
+    goes on beside what is there.
     """
 
     def __init__(self, path: Path, complain: Callable[[str], None], limit_bytes: int = LIMIT_BYTES) -> None:
@@ -189,7 +191,7 @@ class Folder:
         for path, size in files:
             if total <= self._limit_bytes:
                 return
-            if path not in kept:
+            if path not in kept and not _is_being_written(path):
                 with suppress(OSError):
                     path.unlink()
                     total -= size
@@ -221,6 +223,19 @@ def _ours(folder: Path) -> list[tuple[Path, int]]:
             if _OURS.fullmatch(path.name):
                 found.append((path, path.stat().st_size))
     return found
+
+
+def _is_being_written(path: Path) -> bool:
+    """Say whether a recording holds its lock on the file."""
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+    return False
 
 
 def _order(file: tuple[Path, int]) -> tuple[bool, str]:

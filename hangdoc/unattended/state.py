@@ -12,6 +12,7 @@ from typing import Any
 from hangdoc import __version__
 from hangdoc.errors import HangdocError
 from hangdoc.model.diagnosis import Diagnosis
+from hangdoc.model.process import Launch
 from hangdoc.report.document import timestamp
 from hangdoc.unattended.health import SCHEMA
 
@@ -41,6 +42,11 @@ class StateFile:
         except OSError as error:
             message = f"{self._path} cannot be written: {error.strerror}"
             raise HangdocError(message, "give --state a file in a folder that can be written") from error
+
+    def meet(self, launch: Launch) -> None:
+        """Write which launch is watched from now on, before there is a diagnosis; OSError when it cannot be."""
+        self._facts |= {"pid": launch.root.pid, "engine": launch.engine}
+        self.write()
 
     def tell(self, diagnosis: Diagnosis, *, ended: bool = False) -> None:
         """Write how the launch stands."""

@@ -39,6 +39,10 @@ class Halt:
         """Whether the launch is over."""
         return self._asked.is_set()
 
+    def wait(self, seconds: float) -> bool:
+        """Wait for it, for so long at most; whether it was asked for."""
+        return self._asked.wait(seconds)
+
     def then(self, stop: Callable[[], None]) -> None:
         """Call this when it is asked for, at once when it has been already."""
         self._then.append(stop)

@@ -53,6 +53,9 @@ class Vigil(Listener):
         self._hangs = False
         self._warned: set[str] = set()
         self._state_failed = False
+        state = outlets.state
+        if state is not None:
+            self._tell_state(lambda: state.meet(attached.launch))
 
     def round(self, snapshot: Snapshot) -> None:
         """Keep state and metrics alive."""

@@ -180,3 +180,14 @@ def test_deep_readings_keep_the_pace_of_the_diagnoses() -> None:
     assert all(pace.is_deep(index) for index in range(5))
     pace.calm_down(RESTING_EVERY)
     assert [index for index in range(1, 100) if pace.is_deep(index)] == [30, 60, 90]
+
+
+def test_ctrl_c_while_it_is_calm_gives_the_last_diagnosis() -> None:
+    """The end of a calm observation, of which no deep reading is new, says what the last diagnosis said."""
+
+    def diagnose(trace: Trace) -> Diagnosis:
+        return WELL if trace.snapshots[-1].index < 16 else UNCLEAR
+
+    observer = PlayedObserver([busy(index) for index in range(18)])
+    seen = list(Following(attached(observer), Reasoning(diagnose, lambda _: True), Goal()).views())
+    assert (seen[-1].end, seen[-1].diagnosis) == ("stopped", WELL)

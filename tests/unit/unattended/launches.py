@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.unit.cli.commands import LONGEST_S, argv, environment
@@ -45,7 +46,8 @@ def executed(*arguments: str, launch: list[str], **files: int) -> Iterator[subpr
     try:
         yield child
     finally:
-        child.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)  # the launch is in its process group
         child.communicate()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.cli.commands import LONGEST_S, argv, complaint, environment, run, wait_until
-from tests.unit.unattended.launches import DIES_WITH_HANGDOC, ECHOES, executed, line_of, python
+from tests.unit.unattended.launches import DIES_WITH_HANGDOC, ECHOES, executed, files_in, line_of, python
 
 
 @pytest.mark.parametrize(("order", "code"), [("exit 0", 0), ("exit 7", 7), ("kill 9", 137), ("kill 11", 139)])
@@ -180,3 +180,22 @@ def alive(descriptor: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+@pytest.mark.parametrize("script", ["exec", "read go; exec", "read go;"])
+def test_a_script_that_becomes_a_server(script: str, tmp_path: Path) -> None:
+    """Behind `sh -c`, at once or after a while, the engine is known as soon as its launcher is there."""
+    state, launcher = tmp_path / "state", tmp_path / "torchrun"
+    launcher.write_text(f"#!{sys.executable} -IS\n{DIES_WITH_HANGDOC}import signal; signal.pause()\n")
+    launcher.chmod(0o755)
+    source = f"{script} {launcher} --standalone x.py"
+    with executed(
+        "--state", str(state), "--record", str(tmp_path / "evidence"), launch=["sh", "-c", source]
+    ) as hangdoc:
+        assert hangdoc.stdin is not None
+        if "read" in script:
+            assert hangdoc.stderr is not None
+            wait_until(lambda: bool(files_in(tmp_path / "evidence", "window-*")))  # it is watched as any other program
+            hangdoc.stdin.write(b"go\n")
+            hangdoc.stdin.flush()
+        wait_until(lambda: '"engine": "torchrun"' in state.read_text() if state.exists() else False)

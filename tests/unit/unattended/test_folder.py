@@ -101,8 +101,14 @@ def test_a_second_watch_goes_on(tmp_path: Path) -> None:
     second.keep()
     assert len(list(tmp_path.iterdir())) == 2 * len(before)
     assert {path: path.read_bytes() for path in before} == before
-    Recorded(tmp_path, limit_bytes=1).play(range(1))
-    assert len(list(tmp_path.iterdir())) == 1
+    third = Recorded(tmp_path, limit_bytes=1)
+    third.play(range(1))
+    assert len(files_in(tmp_path, "window-*")) == 3  # the others are still being written
+    assert not files_in(tmp_path, "hang-*")
+    for recorded in (first, second):
+        recorded.folder.__exit__(None, None, None)
+    third.keep()
+    assert len(files_in(tmp_path, "window-*")) == 1
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
