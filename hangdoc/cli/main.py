@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from hangdoc import __version__
-from hangdoc.cli import (
-    capture,
-    demo,
-    diagnose,
-    explain,
-    healthcheck,
-    kill_clean,
-    probes,
-    record,
-    redact,
-    regress,
-    replay,
-    watch,
-)
 from hangdoc.cli.closed import Closed
 from hangdoc.cli.command import TakesCommand
 from hangdoc.cli.escape import Commands, OneCommand, escaped
@@ -36,9 +23,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
-app.command(cls=TakesCommand)(watch.watch)
-for module in (diagnose, record, replay, regress, redact, kill_clean, healthcheck, capture, probes, explain, demo):
-    app.command(cls=OneCommand)(getattr(module, module.__name__.rpartition(".")[2]))
+for (
+    name
+) in "watch relaunch diagnose record replay regress redact kill_clean capture healthcheck probes explain demo".split():
+    command = getattr(import_module(f"hangdoc.cli.{name}"), name)
+    app.command(cls=TakesCommand if name in {"watch", "relaunch"} else OneCommand)(command)
 
 
 def _show_version(wanted: bool) -> None:

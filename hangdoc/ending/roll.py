@@ -17,22 +17,32 @@ from hangdoc.errors import ExitCode, HangdocError
 from hangdoc.launch.compose import compose
 from hangdoc.launch.find import own_and_callers
 from hangdoc.launch.forest import Forest
+from hangdoc.launch.marker import VARIABLE, read_marker
 from hangdoc.launch.roles import Setting, describe
 from hangdoc.launch.table import Entry, Table, children_of, listed_pids, read_table
 from hangdoc.launch.wrapping import wrappers
 from hangdoc.model.process import Launch, Process, ProcessKey
 
 
-def own(table: Table) -> frozenset[int]:
-    """Return hangdoc, who called it and what it started: never members, whatever they have in common with a launch."""
+def own(table: Table, proc: Path) -> frozenset[int]:
+    """Return hangdoc, who called it and what it started: never members, whatever they have in common with a launch.
+
+    A launch that hangdoc started for its user is not its own: it leads a session and carries a marker of its own.
+    """
     below = {os.getpid()}
     children = children_of(table)
     waiting = [os.getpid()]
     while waiting:
-        found = [child.pid for child in children.get(waiting.pop(), ()) if child.pid not in below]
+        started = [child for child in children.get(waiting.pop(), ()) if child.pid not in below]
+        found = [child.pid for child in started if not _is_a_launch(child, proc)]
         below.update(found)
         waiting += found
     return frozenset(own_and_callers(table, os.getpid()) | below)
+
+
+def _is_a_launch(child: Entry, proc: Path) -> bool:
+    marker = read_marker(proc, child.key) if child.pid == child.session else ""
+    return marker not in {"", os.environ.get(VARIABLE, "")}
 
 
 def read_forest(proc: Path, known: frozenset[int] = frozenset()) -> Forest:
@@ -42,7 +52,7 @@ def read_forest(proc: Path, known: frozenset[int] = frozenset()) -> Forest:
     millisecond.
     """
     table = read_table(proc, sorted(listed_pids(proc), key=lambda pid: (pid in known, -pid)))
-    return Forest(table, proc, own(table))
+    return Forest(table, proc, own(table, proc))
 
 
 def call_roll(forest: Forest, root: ProcessKey, include: Iterable[int] = ()) -> tuple[Roll, Traits]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from hangdoc.launch.commands import base_name, parse_python
+from hangdoc.launch.commands import base_name, is_python_name, parse_python
 from hangdoc.launch.table import Entry
 
 VARIABLES = frozenset({"PYTHONPATH", "PATH", "VIRTUAL_ENV"})
@@ -15,17 +16,27 @@ VARIABLES = frozenset({"PYTHONPATH", "PATH", "VIRTUAL_ENV"})
 MOST_LINKS = 40
 """Symbolic links followed in one path, as the kernel does (MAXSYMLINKS)."""
 
+MOST_SCRIPT_HEAD = 4096
+"""Bytes of a script in which its interpreter stands; the kernel itself reads 256."""
+
+SHELL_WRAPPED = re.compile(r"#!/bin/sh\n'''exec' \"?(/[^\n\" ]+)")
+ROOT = Path("/")
+
 PACKAGES = re.compile(r"^(/.*?/(?:site|dist)-packages)/")
 PYTHON_NAME = re.compile(r"python(\d+\.\d+)")
 
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A Python process's module path. root: where its "/" is reached; mapped: the files mapped into it."""
+    """A Python process's module path. root: where its "/" is reached; mapped: the files mapped into it.
+
+    called: the interpreter's path as it is called, "" where that was not asked.
+    """
 
     root: Path
     search_path: tuple[str, ...]
     mapped: tuple[str, ...]
+    called: str = ""
 
     def inside(self, path: str) -> Path:
         """Translate a path of the target into one of ours; its absolute links lead into its own root too."""
@@ -66,15 +77,53 @@ def look_at(proc: Path, entry: Entry) -> Interpreter:
     cwd = str((home / "cwd").readlink())
     variables, mapped = _variables(home), _mapped(home)
     root = home / "root"
-    path = [*_given(entry, cwd, variables)]
-    path += [directory for prefix in _prefixes(entry, cwd, variables, executable, root) for directory in prefix]
+    path = _search_path(entry.argv, cwd, variables, executable, root)
     path += [match[1] for name in mapped if (match := PACKAGES.match(name))]
     return Interpreter(root, tuple(dict.fromkeys(path)), mapped)
 
 
-def _given(entry: Entry, cwd: str, variables: dict[str, str]) -> list[str]:
+def expected(argv: tuple[str, ...], cwd: str, variables: Mapping[str, str], root: Path = ROOT) -> Interpreter | None:
+    """Work out where a program that is not yet started will look; None when it is no Python program or not there.
+
+    A script is followed to the interpreter of its first line, as the kernel does.
+    """
+    called = _called(argv[0], cwd, variables, root) if argv else None
+    if called is not None and not is_python_name(base_name(called)):
+        argv = (*_script_interpreter(resolve_in(root, called)), called, *argv[1:])
+        called = _called(argv[0], cwd, variables, root)
+    if called is None or not is_python_name(base_name(called)) or not resolve_in(root, called).is_file():
+        return None
+    executable = str(PurePosixPath("/", resolve_in(root, called).relative_to(root)))
+    search_path = tuple(dict.fromkeys(_search_path(argv, cwd, variables, executable, root)))
+    return Interpreter(root, search_path, (), called)
+
+
+def _script_interpreter(path: Path) -> tuple[str, ...]:
+    """Read what runs a script from its first lines; pip writes a shell's for a path that is too long for the kernel."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(MOST_SCRIPT_HEAD).decode("utf-8", "replace")
+    except OSError:
+        return ()
+    line = head.partition("\n")[0]
+    if not line.startswith("#!"):
+        return ()
+    if (wrapped := SHELL_WRAPPED.match(head)) is not None:
+        return (wrapped[1],)
+    words = line.removeprefix("#!").split()
+    return tuple(words[1:] if words and base_name(words[0]) == "env" else words)
+
+
+def _search_path(
+    argv: tuple[str, ...], cwd: str, variables: Mapping[str, str], executable: str, root: Path
+) -> list[str]:
+    prefixes = _prefixes(argv, cwd, variables, executable, root)
+    return [*_given(argv, cwd, variables), *(directory for prefix in prefixes for directory in prefix)]
+
+
+def _given(argv: tuple[str, ...], cwd: str, variables: Mapping[str, str]) -> list[str]:
     """The directories before the installation's own: that of the script or the working directory, then PYTHONPATH."""
-    python = parse_python(entry.argv)
+    python = parse_python(argv)
     if python is None or "I" in python.flags:
         return []
     first = str(PurePosixPath(cwd, python.program).parent) if python.way == "script" else cwd
@@ -83,9 +132,11 @@ def _given(entry: Entry, cwd: str, variables: dict[str, str]) -> list[str]:
     return given + [str(PurePosixPath(cwd, one)) for one in entries.split(":") if one]
 
 
-def _prefixes(entry: Entry, cwd: str, variables: dict[str, str], executable: str, root: Path) -> list[list[str]]:
+def _prefixes(
+    argv: tuple[str, ...], cwd: str, variables: Mapping[str, str], executable: str, root: Path
+) -> list[list[str]]:
     """The package directories of the interpreter as it was called (a venv's is a link), then of the real one."""
-    called = _called(entry.argv[0], cwd, variables, root)
+    called = _called(argv[0], cwd, variables, root)
     binaries = [called] if called else []
     binaries += [f"{venv}/bin/python"] if (venv := variables.get("VIRTUAL_ENV")) and not called else []
     version = PYTHON_NAME.search(base_name(executable))
@@ -100,7 +151,7 @@ def _prefixes(entry: Entry, cwd: str, variables: dict[str, str], executable: str
     return found
 
 
-def _called(first: str, cwd: str, variables: dict[str, str], root: Path) -> str | None:
+def _called(first: str, cwd: str, variables: Mapping[str, str], root: Path) -> str | None:
     if "/" in first:
         return str(PurePosixPath(cwd, first))
     places = (f"{directory}/{first}" for directory in variables.get("PATH", "").split(":") if directory)

@@ -47,7 +47,7 @@ def _read_from(proc: Path, entry: Entry, package: str) -> Reading[str]:
         return Missing("launch", "denied", detail, "run hangdoc as the launch's owner, or with sudo")
     except OSError:
         return Missing("launch", "gone", f"process {entry.pid} ended")
-    version = _loaded_version(interpreter, package)
+    version = loaded_version(interpreter, package)
     if not is_same(proc, entry.key):
         return Missing("launch", "gone", f"process {entry.pid} ended")
     if version is None:
@@ -55,12 +55,26 @@ def _read_from(proc: Path, entry: Entry, package: str) -> Reading[str]:
     return Known(version)
 
 
-def _loaded_version(interpreter: Interpreter, package: str) -> str | None:
+def package_directory(interpreter: Interpreter, package: str) -> Path | None:
+    """Return where a package is loaded from; None for one that only a .pth file or sys.path leads to."""
+    found = _package(interpreter, package)
+    return None if found is None else found[1]
+
+
+def loaded_version(interpreter: Interpreter, package: str) -> str | None:
+    """Return the version of a package as an interpreter finds it; None when none or more than one is found."""
+    found = _package(interpreter, package)
+    beside = None if found is None else _version_beside(*found, package)
+    return beside or _editable(interpreter, package)
+
+
+def _package(interpreter: Interpreter, package: str) -> tuple[Path, Path] | None:
+    """Return the directory that a package is found in, and its own: a link may lead that elsewhere."""
     for directory in (*interpreter.mapped_from(package), *interpreter.search_path):
         inside = interpreter.inside(f"{directory}/{package}")
         if (inside / "__init__.py").is_file():
-            return _version_beside(interpreter.inside(directory), inside, package) or _editable(interpreter, package)
-    return _editable(interpreter, package)
+            return interpreter.inside(directory), inside
+    return None
 
 
 def _version_beside(directory: Path, inside: Path, package: str) -> str | None:

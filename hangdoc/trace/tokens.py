@@ -45,3 +45,12 @@ class Tokens:
 def is_token(text: str) -> bool:
     """Say whether redaction made this text."""
     return _TOKEN.fullmatch(text) is not None
+
+
+def tokens_in(text: str) -> tuple[str, ...]:
+    """Return the tokens in a text, in order.
+
+    >>> tokens_in("tcp://<host-1>:5000"), tokens_in("--model-path")
+    (('<host-1>',), ())
+    """
+    return tuple(_TOKEN.findall(text))
