@@ -23,9 +23,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
-for (
-    name
-) in "watch relaunch diagnose record replay regress redact kill_clean capture healthcheck probes explain demo".split():
+COMMANDS = (
+    *("watch", "relaunch", "diagnose", "record", "replay", "regress", "redact", "kill_clean", "capture"),
+    *("healthcheck", "probes", "explain", "demo"),
+)
+"""Each is a file beside this one; in the order of --help."""
+for name in COMMANDS:
     command = getattr(import_module(f"hangdoc.cli.{name}"), name)
     app.command(cls=TakesCommand if name in {"watch", "relaunch"} else OneCommand)(command)
 
