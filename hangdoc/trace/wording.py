@@ -96,8 +96,8 @@ VOCABULARY = _OF_BUFFERS | _words(
     session set several sglang shard shards shares should show shown shows shut shutting sigabrt sigcont sigkill
     signal sigquit sigstop sigterm silent since single size sleep sleeping sleeps slice slices slow small smaps so
     socket sockets some something soon spawn spawned speed stack stacks stand standard start started starting
-    startup stat state statm status stay steps still stop stopped stopping stops store strace stream subprocess such sudo
-    supported suspended swapper switches sys sys_ptrace syscall sysctl system systemd table tail take taken takes
+    startup stat state statm status stay steps still stop stopped stopping stops store strace stream subprocess such
+    sudo supported suspended swapper switches sys sys_ptrace syscall sysctl system systemd table tail take taken takes
     target task tasks tcp tcpstore tell terminated text than that the their them then there these they thing this
     those thousand thread threads through throughput ticks time timed timeout times title to token tokenizer tokens
     tokens/s too took tool torch torchrun total trace traceback traced tracer traces tree tried truncated try twice
