@@ -25,7 +25,8 @@ def _another_start_phase(case: Case) -> Outcome:
         return Absent(f"the launch is in {phase}: see {_OWN[phase]}")
     if phase == "unknown":
         for member in case.features.movers:
-            if isinstance(member.dumps, Known) and member.dumps.value.outdated:
+            lost = isinstance(member.dumps, Missing) and member.dumps.reason == "not-taken"
+            if lost or (isinstance(member.dumps, Known) and member.dumps.value.outdated):
                 return Unread(f"in which phase {signs.name_of(member.process)} is by now")
         return Present("the phase is not known")
     return Present(f"the launch is in {phase}") if phase in STARTING else Absent(f"the launch is in {phase}")
