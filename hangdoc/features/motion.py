@@ -212,11 +212,19 @@ def _system_share(states: tuple[ThreadState | None, ThreadState | None], ticks: 
     return Known(system / total)
 
 
+TELL_SLICES = ("cpu", "progress", "links")
+"""Probes that tell of what kind a slice is (see slices.py)."""
+
+
 def flow(index: Index, process: ProcessKey, window: Window) -> Reading[Flow]:
     """Return what moved through a process within a window; Missing with fewer than two readings in it.
 
-    Missing, too, where the first or the last one was refused: over what is left the same bytes are a higher rate.
+    Missing, too, where the first or the last one was refused: over what is left the same bytes are a higher rate; and
+    where a reading that tells slices apart is lost from the trace: the window may then reach back to other times.
     """
+    lost = next((probe for probe in TELL_SLICES if index.has_lost(probe, window)), None)
+    if lost is not None:
+        return index.missing(lost, process, window)
     readings = index.known("progress", process, Progress, window)
     if len(readings) < 2 or index.refused_at_an_end("progress", process, window):
         return index.missing("progress", process, window)

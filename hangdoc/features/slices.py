@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from hangdoc.features.activity import SPIN_DEMAND_RATIO, work
 from hangdoc.features.index import Index, Window, window_of
-from hangdoc.features.motion import busiest_ratio, flow
+from hangdoc.features.motion import TELL_SLICES, busiest_ratio, flow
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Known, Missing
 from hangdoc.trace.records import Trace
@@ -70,13 +70,9 @@ def slice_kinds(trace: Trace, movers: tuple[ProcessKey, ...]) -> tuple[Kind, ...
     return tuple(_kind(index, movers, window) for window in windows)
 
 
-_TOLD_BY = ("cpu", "progress", "links")
-"""Probes that tell the kind of a slice."""
-
-
 def _kind(index: Index, movers: tuple[ProcessKey, ...], window: Window) -> Kind:
     """Return whether any of the processes worked, or any burnt CPU, or all were quiet."""
-    if any(index.has_lost(probe, window) for probe in _TOLD_BY):
+    if any(index.has_lost(probe, window) for probe in TELL_SLICES):
         return "lost"
     busy, read = False, False
     for key in movers:
