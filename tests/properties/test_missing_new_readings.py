@@ -87,7 +87,7 @@ CASES: dict[str, tuple[Trace, Verdict]] = {
     "loop of one line": (server(LINE, 1.0, *[None] * 6, places=ROUND), "busy-wait"),
     "one native call": (server(LINE, 1.0, *[None] * 6, places=CALL), "undetermined"),
     "ended in order": (ending(0, 0), "healthy"),
-    "ended with a failure": (ending(0, 1 << 8), "undetermined"),
+    "ended with a failure": (ending(0, 1 << 8), "crashed"),
 }
 
 

@@ -18,7 +18,7 @@ from hangdoc.model.fd import OpenFiles
 from hangdoc.model.log import LogEvent
 from hangdoc.model.places import ThreadPlaces
 from hangdoc.model.reading import Missing
-from hangdoc.model.snapshot import Plain, Sample
+from hangdoc.model.snapshot import Plain, Sample, Snapshot
 from hangdoc.model.stack import Frame
 from hangdoc.model.thread import ThreadWait
 from hangdoc.trace.codec import LIVE_LEVEL, Packer, to_json
@@ -61,6 +61,7 @@ NAMED_IN_CODE = {
     (ThreadPlaces, "function"),
     (Missing, "probe"),
     (Sample, "probe"),
+    (Snapshot, "tally"),
     (LogEvent, "name"),
     (LogEvent, "numbers"),
     (ThreadWait, "wait_channel"),

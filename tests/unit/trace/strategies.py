@@ -46,6 +46,8 @@ def _values(annotation: Any, text: st.SearchStrategy[str], inner: Text) -> st.Se
             return st.sampled_from(args)
         case found if found in (Union, UnionType):
             return st.one_of(*(_values(arg, text, inner) for arg in args))
+        case found if found is tuple and args[-1] is not Ellipsis:
+            return st.tuples(*(_values(arg, text, inner) for arg in args))
         case found if found is tuple:
             return st.lists(_values(args[0], text, inner), max_size=2).map(tuple)
         case found if found is dict:
@@ -65,6 +67,8 @@ def every_variant(annotation: Any, text: str) -> list[Any]:  # noqa: PLR0911 - a
             return [args[0]]
         case found if found in (Union, UnionType):
             return [value for arg in args for value in every_variant(arg, text)]
+        case found if found is tuple and args[-1] is not Ellipsis:
+            return [tuple(every_variant(arg, text)[0] for arg in args)]
         case found if found is tuple:
             return [tuple(every_variant(args[0], text))]
         case found if found is dict:
