@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -18,8 +19,18 @@ settings.register_profile("hangdoc", deadline=None, derandomize=UNDER_CI)
 settings.load_profile("hangdoc")
 
 
+LIVE = tuple(
+    Path(__file__).parent / name
+    for name in ("capture", "packaging", "unit/cli", "unit/ending", "unit/observe", "unit/relaunch", "unit/unattended")
+)
+"""Folders whose tests look at real processes for seconds each: `make test-fast` leaves them out."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A mistake that a fast test finds should not come after half an hour of servers."""
+    for item in items:
+        if any(item.path.is_relative_to(folder) for folder in LIVE):
+            item.add_marker("slow")
     items.sort(key=lambda item: item.get_closest_marker("sglang") is not None)
 
 
