@@ -8,7 +8,7 @@ from hangdoc.criteria import Hypothesis
 from hangdoc.features.baseline import TYPICAL_S
 from hangdoc.features.clock import seconds_between
 from hangdoc.features.features import Features
-from hangdoc.features.outputs import LogState
+from hangdoc.features.outputs import LogState, refused_words
 from hangdoc.features.startup import Rank, Reached, Start, bar_at_end, rank_of
 from hangdoc.hypotheses._signs import place_of
 from hangdoc.model.diagnosis import LogReport, LogStep, NextStep
@@ -153,8 +153,14 @@ def undetermined_log(seen: Features) -> str:
     if start is None or start.last is None:
         return f"{_last_words(seen, log)}: a log alone does not tell whether the launch moves{until}."
     if log.reached("ready") and seen.phase in {"ready", "serving"}:
-        return f"Its log says that it became ready; a log alone does not tell whether it still answers{until}."
+        return f"Its log says that it became ready{_since_ready(log)}{until}."
     return f"{_end_of(log, start)}{until}."
+
+
+def _since_ready(log: LogState) -> str:
+    if log.refused:
+        return f", but {refused_words(log.refused[-1])}: a log alone does not tell why"
+    return "; a log alone does not tell whether it still answers"
 
 
 def _end_of(log: LogState, start: Start) -> str:

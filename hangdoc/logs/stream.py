@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from hangdoc.logs.anchors import may_be_known
+from hangdoc.logs.answers import counted
 from hangdoc.logs.bars import timed
 from hangdoc.logs.journal import ENDLESS, Journal
-from hangdoc.logs.moment import End
 from hangdoc.logs.lines import WithoutColours, colourless, decoded, pieces, read_line, text_of
+from hangdoc.logs.moment import End
 from hangdoc.logs.numbers import LineNumbers
 from hangdoc.logs.scan import Lines, lines_for
 from hangdoc.logs.stamps import stamp_of, zone_of
 from hangdoc.model.engine import Engine
-from hangdoc.model.log import LogEvent
+from hangdoc.model.log import HEALTH_CHECKS, LogEvent
 
 TAIL_BYTES = 256 << 10
 """The log's end, in which every kind of line is looked for. Arbitrary: some 1,500 lines."""
@@ -101,7 +102,10 @@ class Stream:
         self.journal.close()
         tail = b"".join(data[begin:end] for data, begin, end in self._newest)[-TAIL_BYTES:]
         if not self.journal.is_over:
-            for event in self._of_this_launch(_endless(tail, self._engine, self._tail_end - len(tail)))[-_KEPT_AT_END:]:
+            every = counted(self._of_this_launch(_endless(tail, self._engine, self._tail_end - len(tail))))
+            for event in [one for one in every if one.name not in HEALTH_CHECKS][-_KEPT_AT_END:]:
+                self.journal.add(event)
+            for event in [one for one in every if one.name in HEALTH_CHECKS][-1:]:
                 self.journal.add(event)
         found = timed(self.journal.events())
         return LogText(found, self._lines, self.size_bytes, _end_of(tail, found))
