@@ -108,6 +108,8 @@ def compared(seen: Features, log: LogState, start: Start) -> tuple[str, ...]:
         said.append(f"good launches went on {_minutes(most)} after that at the latest")
     if seen.baseline.other:
         said.append(f"none of these good launches is of its version: they are of {', '.join(seen.baseline.other)}")
+    if seen.baseline.unlike:
+        said.append(f"none of these good launches is of its size: they differ in {', '.join(seen.baseline.unlike)}")
     slower = [text for one in start.reached if (text := _slower(seen, start, one)) is not None]
     return (*said, *slower)
 
