@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from hangdoc import discovery
 from hangdoc.criteria import RANK, Hypothesis, Outcomes, Weighed, weigh
-from hangdoc.features.baseline import Baseline
+from hangdoc.features.baseline import Baseline, comparable
 from hangdoc.features.edges import Edge
 from hangdoc.features.features import Beyond, Features, Member, features, mover_keys
 from hangdoc.features.index import Index
@@ -62,13 +62,14 @@ def diagnose(trace: Trace, kind: TargetKind = "live", baseline: Baseline | None 
     movers = mover_keys(trace.snapshots[-1].processes)
     window, steady = steady_window(trace, movers)
     version = trace.header.launch.engine_version
-    good = baseline and baseline.like(version.value if isinstance(version, Known) else "")
+    same = baseline and baseline.of(engine.name, comparable(trace))
+    good = same and same.like(version.value if isinstance(version, Known) else "")
     beyond = Beyond(standing_s(trace, index, movers, window.last), good)
     seen = features(trace, engine, window, steady=steady, beyond=beyond)
     ranked = _ranked(seen)
     leader = ranked[0] if RANK[ranked[0].grade] >= RANK["likely"] else None
     culprits = tuple(map(_known_only, leader.culprits)) if leader is not None else ()
-    missing = (*missing_readings(index, seen), *_skipped(trace))
+    missing = (*missing_readings(index, seen), *_skipped(trace), *_other_engine(baseline, good, engine.name))
     return Diagnosis(
         taken_wall_ns=trace.snapshots[-1].wall_ns,
         target=_target(trace, kind),
@@ -204,6 +205,15 @@ def _skipped(trace: Trace) -> tuple[MissingReading, ...]:
     detail = f"{trace.skipped} records are of a kind that this hangdoc does not know"
     remedy = "update hangdoc: pipx upgrade hangdoc"
     return (MissingReading(probe="trace", pid=None, reason="unsupported", detail=detail, remedy=remedy),)
+
+
+def _other_engine(given: Baseline | None, used: Baseline | None, engine: str) -> tuple[MissingReading, ...]:
+    if given is None or used is not None:
+        return ()
+    of = ", ".join(sorted({start.engine for start in given.starts}))
+    detail = f"the good starts are of {of}, this launch is of {engine}: they are not compared"
+    remedy = f"give --baseline a good start of {engine}"
+    return (MissingReading(probe="baseline", pid=None, reason="unsupported", detail=detail, remedy=remedy),)
 
 
 def _target(trace: Trace, kind: TargetKind) -> Target:

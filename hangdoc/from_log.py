@@ -8,7 +8,7 @@ from hangdoc.criteria import Hypothesis
 from hangdoc.features.baseline import TYPICAL_S
 from hangdoc.features.clock import seconds_between
 from hangdoc.features.features import Features
-from hangdoc.features.outputs import LogState
+from hangdoc.features.outputs import LogState, refused_words
 from hangdoc.features.startup import Rank, Reached, Start, bar_at_end, rank_of
 from hangdoc.hypotheses._signs import place_of
 from hangdoc.model.diagnosis import LogReport, LogStep, NextStep
@@ -108,6 +108,8 @@ def compared(seen: Features, log: LogState, start: Start) -> tuple[str, ...]:
         said.append(f"good launches went on {_minutes(most)} after that at the latest")
     if seen.baseline.other:
         said.append(f"none of these good launches is of its version: they are of {', '.join(seen.baseline.other)}")
+    if seen.baseline.unlike:
+        said.append(f"none of these good launches is of its size: they differ in {', '.join(seen.baseline.unlike)}")
     slower = [text for one in start.reached if (text := _slower(seen, start, one)) is not None]
     return (*said, *slower)
 
@@ -153,8 +155,14 @@ def undetermined_log(seen: Features) -> str:
     if start is None or start.last is None:
         return f"{_last_words(seen, log)}: a log alone does not tell whether the launch moves{until}."
     if log.reached("ready") and seen.phase in {"ready", "serving"}:
-        return f"Its log says that it became ready; a log alone does not tell whether it still answers{until}."
+        return f"Its log says that it became ready{_since_ready(log)}{until}."
     return f"{_end_of(log, start)}{until}."
+
+
+def _since_ready(log: LogState) -> str:
+    if log.refused:
+        return f", but {refused_words(log.refused[-1])}: a log alone does not tell why"
+    return "; a log alone does not tell whether it still answers"
 
 
 def _end_of(log: LogState, start: Start) -> str:

@@ -145,7 +145,11 @@ LOG_LINES = (
         kind="batch",
     ),
     _line("generate-done", r'"POST /(?:generate|v1/\S+) HTTP/1.1" 200', "POST 200", kind="batch"),
-    _line("request-failed", r'"POST /(?:generate|v1/\S+) HTTP/1.1" [45]\d\d', "POST failed", kind="batch"),
+    _line("request-failed", r'"POST /(?:generate|v1/\S+) HTTP/1.1" (?P<status>[45]\d\d)', "POST failed", kind="batch"),
+    _line("health-answered", r'"GET /health(?:_generate)? HTTP/1.1" 200', "GET health 200", kind="batch"),
+    _line(
+        "health-refused", r'"GET /health(?:_generate)? HTTP/1.1" (?P<status>5\d\d)', "GET health failed", kind="batch"
+    ),
     _line(
         "deep-gemm-warmup",
         r"DeepGEMM warmup:\s+(?P<percent>\d+)%",

@@ -123,7 +123,11 @@ LOG_LINES = (
     _line("ready", r"^INFO:\s+Application startup complete", "Application startup complete", "ready"),
     _line("decode-batch", r"Avg prompt throughput:.*Running: (?P<running>\d+) reqs", "throughput", kind="batch"),
     _line("generate-done", r'"POST /(?:generate|v1/\S+) HTTP/1.1" 200', "POST 200", kind="batch"),
-    _line("request-failed", r'"POST /(?:generate|v1/\S+) HTTP/1.1" [45]\d\d', "POST failed", kind="batch"),
+    _line("request-failed", r'"POST /(?:generate|v1/\S+) HTTP/1.1" (?P<status>[45]\d\d)', "POST failed", kind="batch"),
+    _line("health-answered", r'"GET /health(?:_generate)? HTTP/1.1" 200', "GET health 200", kind="batch"),
+    _line(
+        "health-refused", r'"GET /health(?:_generate)? HTTP/1.1" (?P<status>5\d\d)', "GET health failed", kind="batch"
+    ),
     _line("shutdown", r"^INFO:\s+Shutting down|^Shutting down FastAPI|^\[shutdown\]", "Shutting down", "shutdown"),
     failure("engine-core", r"EngineCore (?:encountered a fatal error|failed to start)", "EngineCore failed"),
     failure("worker-died", r"Worker proc \S*?-(?P<rank>\d+) died unexpectedly", "worker {rank} died"),

@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from hangdoc.features.clock import seconds_between
 from hangdoc.features.startup import Reached, Start
 from hangdoc.model.reading import Known
+from hangdoc.trace.records import Trace
+from hangdoc.trace.tokens import tokens_in
+
+SIZES = ("model_path", "tp_size", "tensor_parallel_size", "pp_size", "dp_size", "nnodes")
+"""Settings on which it depends how long the steps of a start take."""
 
 
 @dataclass(frozen=True)
 class GoodStart:
     """A start that became ready.
 
-    at_s: seconds from its first step to each one, by name; lines: it wrote; version: the engine's, "" where unknown.
+    at_s: seconds from its first step to each one, by name; lines: it wrote; version: the engine's, "" where unknown;
+    settings: what its size depends on, by name; names: of all lines of it that a table knows.
     """
 
     name: str
     lines: int
     at_s: dict[str, float]
     version: str = ""
+    engine: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    names: frozenset[str] = frozenset()
+
+    def unlike(self, settings: Mapping[str, str]) -> tuple[str, ...]:
+        """Return in which settings it differs from a launch's; those that one of both does not tell are left out."""
+        return tuple(
+            name for name in SIZES if name in settings and self.settings.get(name, settings[name]) != settings[name]
+        )
 
     def gap_s(self, step: str) -> float | None:
         """Return the seconds from a step to the next one; None when it has no such step, or it is the last."""
@@ -30,17 +46,34 @@ class GoodStart:
 
 @dataclass(frozen=True)
 class Baseline:
-    """Good starts of the same server. other: the versions that they are of, where none is of the patient's."""
+    """Good starts of the same server. other: the versions that they are of, where none is of the patient's.
+
+    unlike: the settings in which they differ from the patient, where none has all of its settings.
+    """
 
     starts: tuple[GoodStart, ...]
     other: tuple[str, ...] = ()
+    unlike: tuple[str, ...] = ()
+
+    def of(self, engine: str, settings: Mapping[str, str]) -> Baseline | None:
+        """Return the good starts of an engine, of equal settings where there are some; None where none is of it."""
+        found = tuple(start for start in self.starts if start.engine == engine)
+        if not found:
+            return None
+        same = tuple(start for start in found if not start.unlike(settings))
+        differing = {name for start in found for name in start.unlike(settings)}
+        return Baseline(same or found, self.other, () if same else tuple(sorted(differing)))
+
+    def knows(self, name: str) -> bool:
+        """Tell whether a good start has a line of this name."""
+        return any(name in start.names for start in self.starts)
 
     def like(self, version: str) -> Baseline:
         """Return the good starts of a version; all of them where none is of it, or it is not known."""
         same = tuple(start for start in self.starts if start.version == version)
         if not version or same:
-            return Baseline(same or self.starts)
-        return Baseline(self.starts, tuple(sorted({start.version for start in self.starts if start.version})))
+            return replace(self, starts=same or self.starts)
+        return replace(self, other=tuple(sorted({start.version for start in self.starts if start.version})))
 
     def gaps_s(self, step: str) -> tuple[float, float] | None:
         """Return the shortest and the longest time that good starts took from a step to the next; None without any."""
@@ -58,13 +91,18 @@ class Baseline:
         return (min(times), max(times)) if times else None
 
 
-def good_start(name: str, lines: int, start: Start, version: str = "") -> GoodStart | None:
+def good_start(name: str, lines: int, start: Start) -> GoodStart | None:
     """Return a start as one to compare with; None when it never became ready, or its lines have no time."""
     if start.last is None or start.last.step.name != "ready":
         return None
     times = {one.step.name: elapsed_s(start, one) for one in start.reached}
     known = {step: at_s for step, at_s in times.items() if at_s is not None}
-    return GoodStart(name, lines, known, version) if len(known) > 1 else None
+    return GoodStart(name, lines, known) if len(known) > 1 else None
+
+
+def comparable(trace: Trace) -> dict[str, str]:
+    """Return the settings of a launch that may be compared: names that are redacted may not."""
+    return {name: text for name, text in trace.header.launch.settings.items() if not tokens_in(text)}
 
 
 def elapsed_s(start: Start, step: Reached) -> float | None:

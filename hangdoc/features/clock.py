@@ -31,6 +31,18 @@ def seconds_between(begin: str, end: str) -> Reading[float]:
     return Known(max(0.0, seconds))
 
 
+def later(stamp: str, seconds: float) -> str:
+    """Return a time of a log some seconds later, in the same writing; "" for what is no time.
+
+    >>> later("23:59:58", 4), later("12-31 23:59:59", 1), later("", 1)
+    ('00:00:02', '01-01 00:00:00', '')
+    """
+    begin = _moment(stamp)
+    if begin is None:
+        return ""
+    return f"{begin + timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S}"[-len(stamp) :]
+
+
 def _moment(stamp: str) -> datetime | None:
     whole = {8: f"{_LEAP_YEAR}-01-01 {stamp}", 14: f"{_LEAP_YEAR}-{stamp}", 19: stamp}.get(len(stamp), "")
     try:

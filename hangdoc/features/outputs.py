@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hangdoc.features.hidden import Hidden, hidden, holding, last_look
 from hangdoc.features.index import Index, Window
 from hangdoc.model.fd import OpenFile, OpenFiles
-from hangdoc.model.log import LogEvent, LogTail, Phase
+from hangdoc.model.log import HEALTH_CHECKS, LogEvent, LogTail, Phase
 from hangdoc.model.process import Process, ProcessKey
 from hangdoc.model.reading import Known, Missing, Reading
 
@@ -26,7 +26,8 @@ class LogState:
     order in which they were last written; grown_bytes: growth of the file in the window; silent_s: since its last
     write, at the end of the window; until_known: somebody watched
     until then; complaints: all lines by which somebody complains of a wait; endless: the newest batch and progress
-    lines; errors: lines of failures that a server may survive; lines, size_bytes, last_stamp: of the whole file;
+    lines; errors: lines of failures that a server may survive;
+    refused: the newest answers that end a row of failed ones; lines, size_bytes, last_stamp: of the whole file;
     has_file_time: the file's own time of change is known.
     """
 
@@ -40,6 +41,7 @@ class LogState:
     complaints: tuple[LogEvent, ...] = ()
     endless: tuple[LogEvent, ...] = ()
     errors: tuple[LogEvent, ...] = ()
+    refused: tuple[LogEvent, ...] = ()
     lines: int = 0
     size_bytes: int = 0
     last_stamp: str = ""
@@ -79,7 +81,8 @@ def log_state(index: Index, window: Window, end_wall_ns: int) -> Reading[LogStat
             path=path,
             progress=_last_of_each(every),
             complaints=tuple(event for event in every if event.kind == "watchdog"),
-            endless=tuple(event for event in every if event.kind in {"batch", "progress"}),
+            endless=tuple(event for event in every if _is_endless(event)),
+            refused=tuple(event for event in every if event.numbers.get("in_a_row", 0) >= FEWEST_REFUSED),
             errors=tuple(event for event in every if event.kind == "error"),
             lines=last.lines,
             size_bytes=last.size_bytes,
@@ -88,6 +91,20 @@ def log_state(index: Index, window: Window, end_wall_ns: int) -> Reading[LogStat
             has_file_time=last.modified_wall_ns > 0,
         )
     )
+
+
+FEWEST_REFUSED = 3
+"""Failed answers in a row that mean something: one request may be wrong in itself, and be tried again. Arbitrary."""
+
+
+def refused_words(event: LogEvent) -> str:
+    """Return what the newest of failed answers in a row says."""
+    what = "health checks" if event.name in HEALTH_CHECKS else "requests"
+    return f"the last {event.numbers['in_a_row']:.0f} {what} in a row failed, {event.numbers['status']:.0f}"
+
+
+def _is_endless(event: LogEvent) -> bool:
+    return event.kind in {"batch", "progress"} and event.name not in HEALTH_CHECKS
 
 
 def _last_of_each(every: list[LogEvent]) -> tuple[LogEvent, ...]:

@@ -170,6 +170,33 @@ class Bar:
         return self.elapsed_s / self.done if self.done else 0.0
 
 
+def stands_s(log: LogState, start: Start) -> float | None:
+    """Return for how many seconds a start has made no step that its log shows; None where that is not to be told.
+
+    Rule: from the newest step, or the newest move of a bar, of those who have not come as far as the others, else of
+    anybody. Lines that say nothing of the start count for nothing, nor does one that says what it said before. Fails
+    where a step has lines that no table knows.
+    """
+    seen: set[tuple[object, ...]] = set()
+    newest = None
+    for event in sorted((*log.milestones, *log.endless), key=lambda event: event.offset):
+        said = (event.name, event.text, rank_of(event), event.numbers.get("done"))
+        if event.kind == "batch" or said in seen or not _is_theirs(event, start.behind):
+            continue
+        seen.add(said)
+        newest = event
+    if newest is None:
+        return None
+    if not log.last_stamp:
+        return log.silent_s
+    between = seconds_between(newest.stamp, log.last_stamp)
+    return log.silent_s + between.value if isinstance(between, Known) else None
+
+
+def _is_theirs(event: LogEvent, behind: tuple[Rank, ...]) -> bool:
+    return not behind or any({*rank} <= {*rank_of(event)} for rank in behind)
+
+
 def bar_at_end(log: LogState) -> Bar | None:
     """Return the bar that is the log's newest line of all that are known; None when another line came after it."""
     lines = sorted((*log.milestones, *log.crashes, *log.complaints, *log.endless), key=lambda event: event.offset)

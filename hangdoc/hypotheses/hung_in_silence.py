@@ -34,9 +34,25 @@ def _silent_too_long(case: Case) -> Outcome:
         return Unread(f"silent for {silent_s:,.0f} s, and how long good starts are silent here: --baseline tells")
     limit_s = max(LONGER_BY * usual_s + LONGER_S, EXPLAINED_S)
     sentence = f"silent for {silent_s:,.0f} s; good starts went on {usual_s:,.0f} s after this step"
+    if (unlike := _not_comparable(case)) is not None:
+        return Unread(f"{sentence}, but {unlike}")
     if silent_s >= limit_s:
         return Present(sentence)
     return Unread(f"{sentence}, and up to {limit_s:,.0f} s may be a cold cache or a late peer")
+
+
+def _not_comparable(case: Case) -> str | None:
+    """Return why good starts do not say how long this one may be silent; None where they do."""
+    baseline, log = case.features.baseline, case.features.log
+    if baseline is None or isinstance(log, Missing):
+        return None
+    if baseline.unlike:
+        return f"they differ from it in {', '.join(baseline.unlike)}"
+    lines = sorted((*log.value.milestones, *log.value.endless), key=lambda event: event.offset)
+    newest = next((event for event in reversed(lines) if event.phase != "unknown"), None)
+    if newest is None or baseline.knows(newest.name):
+        return None
+    return f"none of them had this: {newest.text}"
 
 
 def _usual_s(case: Case) -> float | None:

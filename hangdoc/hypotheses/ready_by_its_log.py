@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
+from hangdoc.features.outputs import refused_words
 from hangdoc.hypotheses import _log_signs as logs
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.model.reading import Known, Missing
@@ -49,6 +50,9 @@ def _something_is_wrong(case: Case) -> Outcome:
     told = [event.offset for event in case.features.log.value.milestones if event.phase == "shutdown"]
     if later and not (told and told[0] < later[0].offset):
         return Present(f"its log says: {later[0].text}")
+    refused = [event for event in case.features.log.value.refused if event.offset > (ready or [0])[-1]]
+    if refused and not told:
+        return Present(refused_words(refused[-1]))
     return Absent("the log names no failure")
 
 

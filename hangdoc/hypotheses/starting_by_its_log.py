@@ -5,7 +5,7 @@ from __future__ import annotations
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.baseline import TYPICAL_S
 from hangdoc.features.phases import STARTING
-from hangdoc.features.startup import Bar, bar_at_end
+from hangdoc.features.startup import Bar, bar_at_end, stands_s
 from hangdoc.hypotheses import _log_signs as logs
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.model.reading import Known, Missing
@@ -23,10 +23,17 @@ def _moved_at_the_end(case: Case) -> Outcome:
     log = case.features.log
     if isinstance(log, Missing):
         return Unread.of(log, "what its log ends with")
+    start = case.features.start
+    if isinstance(start, Missing):
+        return Unread.of(start, "which steps its log has")
+    if not log.value.until_known:
+        stood_s: float | None = None
+    elif (stood_s := stands_s(log.value, start.value)) is None:
+        return Unread("for how long it has made no step")
     bar = _bar(case)
     if bar is not None and bar.moved and bar.done < bar.total:
-        return _pace(bar, log.value.silent_s if log.value.until_known else None)
-    return _young_step(case, log.value.silent_s if log.value.until_known else None)
+        return _pace(bar, stood_s)
+    return _young_step(case, stood_s)
 
 
 def _pace(bar: Bar, silent_s: float | None) -> Outcome:
@@ -35,7 +42,7 @@ def _pace(bar: Bar, silent_s: float | None) -> Outcome:
     if silent_s is None:
         return Unread(f"{text}: nothing tells whether it went on; --now does")
     if silent_s > PAUSE_BY * bar.step_s + PAUSE_S:
-        return Unread(f"{text}, but nothing came for {silent_s:,.0f} s")
+        return Unread(f"{text}, but nothing of the start came for {silent_s:,.0f} s")
     return Present(text)
 
 
@@ -48,8 +55,8 @@ def _young_step(case: Case, silent_s: float | None) -> Outcome:
         return Unread("until when the log stayed as it is: --now tells")
     usual_s = TYPICAL_S[last.step.name][0]
     if silent_s <= max(usual_s, YOUNG_S):
-        return Present(f"{last.first.text} was {silent_s:,.0f} s ago")
-    return Unread(f"{last.first.text} was {silent_s:,.0f} s ago")
+        return Present(f"its last step was {silent_s:,.0f} s ago")
+    return Unread(f"its last step was {silent_s:,.0f} s ago")
 
 
 YOUNG_S = 10.0
@@ -77,6 +84,16 @@ def _headline(case: Case) -> str:
     return f"It was starting and moved: the log ends in {case.features.phase}."
 
 
+def _action(case: Case) -> str:
+    bar = _bar(case)
+    if bar is not None and bar.moved and bar.done < bar.total:
+        return "Wait for as long as the bar says, then look again: hangdoc watch sees whether it still moves."
+    last = case.features.start.value.last if isinstance(case.features.start, Known) else None
+    most_s = TYPICAL_S[last.step.name][1] if last is not None and last.step.name in TYPICAL_S else 0
+    until = f" Good starts went on {most_s:,.0f} s after this step at the latest." if most_s else ""
+    return f"Wait and look again: hangdoc watch sees whether it still moves.{until}"
+
+
 HYPOTHESIS = Hypothesis(
     id="HD330",
     name="starting-by-its-log",
@@ -86,6 +103,7 @@ HYPOTHESIS = Hypothesis(
     contrary=(logs.still_lives,),
     excluding=(_something_failed, logs.in_order),
     headline=_headline,
-    action="Wait for as long as the bar says, then look again: hangdoc watch sees whether it still moves.",
+    action="Wait, then look again: hangdoc watch sees whether it still moves.",
+    action_in=_action,
     playbook="starting-by-its-log",
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from hangdoc import discovery
 from hangdoc.errors import HangdocError
-from hangdoc.features.baseline import Baseline, GoodStart, good_start
+from hangdoc.features.baseline import Baseline, GoodStart, comparable, good_start
 from hangdoc.features.startup import start_of
 from hangdoc.logs.read import Wishes, read
 from hangdoc.logs.sources import sources
@@ -35,9 +36,17 @@ def _start(file: Path, given: Path) -> GoodStart | None:
         return None  # a file of a directory that is no log
     lines, events = _log_of(trace)
     engine = discovery.engine(trace.header.launch.engine)
-    named = trace.header.launch.engine_version
+    launch = trace.header.launch
+    named = launch.engine_version
     start = start_of([event for event in events if event.kind == "milestone"], engine)
-    return good_start(str(file), lines, start, named.value if isinstance(named, Known) else "")
+    good = good_start(str(file), lines, start)
+    return good and replace(
+        good,
+        version=named.value if isinstance(named, Known) else "",
+        engine=launch.engine,
+        settings=comparable(trace),
+        names=frozenset(event.name for event in events),
+    )
 
 
 def _log_of(trace: Trace) -> tuple[int, list[LogEvent]]:

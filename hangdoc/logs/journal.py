@@ -32,7 +32,10 @@ ENDLESS = frozenset({"batch", "progress"})
 FARTHEST_FRAME_BYTES = 1024
 """From one line of a dump to the next: lines between them may come from other ranks. Arbitrary."""
 
-_SETTING = re.compile(r"\b(?P<name>tp_size|pp_size|dp_size|nnodes|node_rank|port)'?[=:] ?(?P<value>\d{1,6})\b")
+_MODEL = re.compile(r"\bmodel(?:_path|_tag)?'?[=:] ?'(?P<value>[^']{1,300})'")
+_SETTING = re.compile(
+    r"\b(?P<name>tp_size|tensor_parallel_size|pp_size|dp_size|nnodes|node_rank|port)'?[=:] ?(?P<value>\d{1,6})\b"
+)
 OTHER_TEXTS = ("Process ", "Thread ", "Current thread ", *TEXTS_OF_TABLE, "sglang", "vllm", "vLLM", "LLM engine")
 """What stands in the first lines of dumps, in each line of nvidia-smi's table, and in lists of versions."""
 
@@ -160,6 +163,8 @@ class Journal:
             self._clear()
             self.version = _version_in(text) or self.version
             self.settings = {match["name"]: match["value"] for match in _SETTING.finditer(text)}
+            if (model := _MODEL.search(text)) is not None:
+                self.settings["model_path"] = model["value"]
 
     def _other(self, text: str, offset: int) -> None:
         if self.is_over or not (self.dumps.is_open or any(word in text for word in OTHER_TEXTS)):

@@ -13,7 +13,7 @@ from hangdoc.logs.anchors import candidates, may_be_known
 from hangdoc.logs.prefixes import Unwrapped, unwrap
 from hangdoc.logs.stamps import stamp_of
 from hangdoc.model.engine import Engine, LogLine
-from hangdoc.model.log import LogEvent
+from hangdoc.model.log import HEALTH_CHECKS, LogEvent
 
 _CONTROL = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\n]*\x07")
 _LONGEST_LINE = 20_000
@@ -44,7 +44,8 @@ def events(data: bytes, engine: Engine, offset: int = 0, since: datetime | None 
             is_older = stamp < oldest
         if is_older or (event := read_line(line, engine, offset + start)) is None:
             continue
-        if event.kind != "error":  # what a server may survive tells nothing while it is looked at
+        # What a server may survive, and what it answers to health checks, tells nothing while it is looked at.
+        if event.kind != "error" and event.name not in HEALTH_CHECKS:
             yield event
 
 

@@ -17,7 +17,7 @@ from hangdoc.logs.assemble import Material, trace_of
 from hangdoc.logs.attempts import of_last_attempt
 from hangdoc.logs.evidence import Said, evidence_kind, read_evidence, records
 from hangdoc.logs.journal import Journal
-from hangdoc.logs.moment import Moment, ending
+from hangdoc.logs.moment import REMEDY, End, Moment, ending
 from hangdoc.logs.numbers import LineNumbers, numbered
 from hangdoc.logs.pyspy import DumpedProcess, parse_dump
 from hangdoc.logs.recognise import Kind, engine_of, kind_of
@@ -96,10 +96,11 @@ def read(paths: list[Path], wishes: Wishes) -> Trace:
     for group in groups:
         found.logs.append(_log(group, engine, wishes, found.lacks, several=len(groups) > 1))
     found.logs = _told_apart(found.logs, engine)
+    trace = _trace(found, engine, wishes)
     if wishes.tell is not None:
         for missed in found.lacks:
             wishes.tell(f"hangdoc: {missed.detail}.")
-    return _trace(found, engine, wishes)
+    return trace
 
 
 def _nothing_in(path: Path, lacks: list[Missing]) -> HangdocError:
@@ -198,7 +199,7 @@ def _log(group: list[Source], engine: Engine, wishes: Wishes, lacks: list[Missin
         process.rank = process.rank or rank
     told = numbered(text.events, pieces(group[0])) if once is None and len(group) == 1 else text.events
     events = tuple(event if event.rank or not rank else replace(event, rank=rank) for event in told)
-    return group, LogText(events, text.lines, text.size_bytes, text.last_stamp), stream.journal
+    return group, LogText(events, text.lines, text.size_bytes, text.end), stream.journal
 
 
 def _told_apart(logs: list[_Log], engine: Engine) -> list[_Log]:
@@ -283,9 +284,12 @@ def _merged(found: _Found, engine: Engine, wishes: Wishes) -> tuple[LogTail | No
         said = records((one for _, one in found.evidence), engine.rank_axis)
         files += [source for source, _ in found.evidence] if not texts else []
         stamp = max((event.stamp for event in said), default="") if not texts else ""
-        texts.append(LogText(said, 0, sum(source.size_bytes for source, _ in found.evidence), stamp))
-    newest = max((text.last_stamp for text in texts), default="")
-    end = ending(newest, max((source.modified_wall_ns for source in files), default=0), wishes.now)
+        texts.append(LogText(said, 0, sum(source.size_bytes for source, _ in found.evidence), End(stamp)))
+    last = max((text.end for text in texts), key=lambda one: one.stamp, default=End(""))
+    newest = last.stamp
+    end = ending(last, max((source.modified_wall_ns for source in files), default=0), wishes.now)
+    if end.doubt:
+        found.lacks.append(lack(end.doubt, REMEDY))
     if not texts:
         return None, end.wall_ns
     path = files[0].name if len(files) == 1 or len(found.logs) == 1 else str(files[0].path.parent)

@@ -32,6 +32,24 @@ def stamp_of(line: str) -> str:
     return normal(match["whole"] or match["day"] or match["clock"] or "")
 
 
+_ZONE = re.compile(rf"{STAMP}(?:[.,]\d{{1,9}})?(?:(?P<utc>Z)|(?P<sign>[+-])(?P<hours>\d\d):?(?P<minutes>\d\d))(?!\d)")
+
+
+def zone_of(line: str) -> float | None:
+    """Return by how many seconds the clock of a line's first time is before UTC; None where the line does not say.
+
+    >>> zone_of("2026-01-02T03:04:05.678Z stdout F x"), zone_of("2026-01-02T03:04:05+01:00 x"), zone_of("[03:04:05] x")
+    (0.0, 3600.0, None)
+    """
+    match = _ZONE.search(line[:_LOOKED_AT])
+    if match is None or normal(match[0]) != stamp_of(line):
+        return None
+    if match["utc"]:
+        return 0.0
+    ahead = int(match["hours"]) * 3600.0 + int(match["minutes"]) * 60.0
+    return -ahead if match["sign"] == "-" else ahead
+
+
 def normal(stamp: object) -> str:
     """Return a time in the common writing, without fractions and zone; "" for what is none.
 

@@ -8,16 +8,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from msgspec.structs import replace
-
 from hangdoc.logs.anchors import may_be_known
+from hangdoc.logs.answers import counted
+from hangdoc.logs.bars import timed
 from hangdoc.logs.journal import ENDLESS, Journal
 from hangdoc.logs.lines import WithoutColours, colourless, decoded, pieces, read_line, text_of
+from hangdoc.logs.moment import End
 from hangdoc.logs.numbers import LineNumbers
 from hangdoc.logs.scan import Lines, lines_for
-from hangdoc.logs.stamps import stamp_of
+from hangdoc.logs.stamps import stamp_of, zone_of
 from hangdoc.model.engine import Engine
-from hangdoc.model.log import LogEvent
+from hangdoc.model.log import HEALTH_CHECKS, LogEvent
 
 TAIL_BYTES = 256 << 10
 """The log's end, in which every kind of line is looked for. Arbitrary: some 1,500 lines."""
@@ -36,13 +37,18 @@ _KEPT_AT_END = 200
 class LogText:
     """What one log says, before it becomes a reading.
 
-    last_stamp: the newest time of its end, whoever wrote it; lines: how many it has, or had when it became ready.
+    end: the newest time of its end, whoever wrote it; lines: how many it has, or had when it became ready.
     """
 
     events: tuple[LogEvent, ...]
     lines: int
     size_bytes: int
-    last_stamp: str
+    end: End
+
+    @property
+    def last_stamp(self) -> str:
+        """The newest time of its end."""
+        return self.end.stamp
 
 
 class Stream:
@@ -96,9 +102,13 @@ class Stream:
         self.journal.close()
         tail = b"".join(data[begin:end] for data, begin, end in self._newest)[-TAIL_BYTES:]
         if not self.journal.is_over:
-            for event in self._of_this_launch(_endless(tail, self._engine, self._tail_end - len(tail)))[-_KEPT_AT_END:]:
+            every = counted(self._of_this_launch(_endless(tail, self._engine, self._tail_end - len(tail))))
+            for event in [one for one in every if one.name not in HEALTH_CHECKS][-_KEPT_AT_END:]:
                 self.journal.add(event)
-        return LogText(self._timed(), self._lines, self.size_bytes, _last_stamp(tail))
+            for event in [one for one in every if one.name in HEALTH_CHECKS][-1:]:
+                self.journal.add(event)
+        found = timed(self.journal.events())
+        return LogText(found, self._lines, self.size_bytes, _end_of(tail, found))
 
     def _take(self, data: bytes, begin: int, end: int) -> None:
         """Take the whole lines in data[begin:end]."""
@@ -138,15 +148,6 @@ class Stream:
         begins = [event.offset for event in self.journal.events() if event.name == "server-args"]
         return [event for event in found if not begins or event.offset >= begins[0]]
 
-    def _timed(self) -> tuple[LogEvent, ...]:
-        """Give the events that came without a time that of the last one before: bars, tracebacks, C++ messages."""
-        found, stamp = [], ""
-        unique = {(event.offset, event.name): event for event in self.journal.events()}
-        for event in sorted(unique.values(), key=lambda event: event.offset):
-            stamp = event.stamp or stamp
-            found.append(event if event.stamp or not stamp else replace(event, stamp=stamp))
-        return tuple(found)
-
 
 def _endless(tail: bytes, engine: Engine, offset: int) -> list[LogEvent]:
     """Return the events of the kinds that come without end; other lines are told from them before they are read."""
@@ -161,8 +162,14 @@ def _of_endless_kinds(engine: Engine) -> Engine:
     return dataclasses.replace(engine, log_lines=tuple(line for line in engine.log_lines if line.kind in ENDLESS))
 
 
-def _last_stamp(tail: bytes) -> str:
+def _end_of(tail: bytes, events: tuple[LogEvent, ...]) -> End:
+    """Return the newest time of a log's end; a bar at the end without one tells it by the time it took so far."""
+    bar = events[-1].stamp if events and events[-1].kind == "progress" else ""
+    is_last = True
     for raw in reversed(re.split(rb"\n", tail)):
-        if stamp := stamp_of(text_of(raw)):
-            return stamp
-    return ""
+        line = text_of(raw)
+        if stamp := stamp_of(line):
+            newest = bar if len(bar) == len(stamp) and not is_last else stamp
+            return End(newest, zone_of(line), is_exact=is_last)
+        is_last = is_last and not line.strip()
+    return End(bar, None, is_exact=False)

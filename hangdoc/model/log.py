@@ -25,6 +25,10 @@ LogEventKind: TypeAlias = Literal["milestone", "crash", "error", "watchdog", "ba
 """crash: a line that only a failure of a process prints; error: one that a server may survive."""
 
 
+HEALTH_CHECKS = frozenset({"health-answered", "health-refused"})
+"""Names of lines by which a server answers whether it is well: no work of its own, so that they are no progress."""
+
+
 class LogEvent(Struct, frozen=True, kw_only=True):
     """One line of a log that an engine's table knows.
 
@@ -34,6 +38,7 @@ class LogEvent(Struct, frozen=True, kw_only=True):
     stamp: the line's time as the log's own clock printed it, without a zone ("2026-01-02 03:04:05", "01-02 03:04:05",
     "03:04:05"; "" for a line without one); victim: who prints it suffers from somebody else's failure;
     numbers: of the line: of a bar done, total, elapsed_s, left_s; of a failure pid, code, or rank, whom it speaks of;
+    of the newest answer of a kind in_a_row, how many up to it failed, each of them;
     line: its number in its file, counted from 1 (0: not counted).
     """
 

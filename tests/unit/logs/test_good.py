@@ -46,10 +46,9 @@ def test_a_trace(tmp_path: Path) -> None:
 
 
 def test_a_directory() -> None:
-    """Of a directory every start counts that became ready; the others are left out."""
+    """Of a directory every start counts that became ready and is of the same size; the others are left out."""
     assert len(read_baseline(LAUNCHES).starts) == 5
-    assert said(LAUNCHES)[0].startswith("line 26 of ")
-    assert " to " in said(LAUNCHES)[0]
+    assert said(LAUNCHES) == said(GOOD)
 
 
 @pytest.mark.parametrize("name", ["absent-barrier.log", "missing-node.log", "nothing.log"])
@@ -110,3 +109,45 @@ def test_durations_stand_beside_those_of_good_starts() -> None:
     without = diagnose(read([HUNG], Wishes()), "log")
     assert without.log is not None
     assert all(step.usual_s is None for step in without.log.steps)
+
+
+LONG_AFTER = moment("2026-11-29 21:00:00")
+
+
+def with_args(log: Path, directory: Path, model: str = "/models/a", size: int = 2) -> Path:
+    made = directory / log.name
+    named = log.read_text().replace("'model_path': 'MODEL'", f"'model_path': '{model}'")
+    made.write_text(named.replace("'tp_size': 2", f"'tp_size': {size}"))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("model", "size", "unlike"),
+    [("/models/a", 2, ()), ("/models/b", 2, ("model_path",)), ("/models/b", 1, ("model_path", "tp_size"))],
+)
+def test_another_size_proves_no_hang(model: str, size: int, unlike: tuple[str, ...], tmp_path: Path) -> None:
+    """A good start of another model, or of another size, does not say how long this one may be silent."""
+    good = read_baseline(with_args(GOOD, tmp_path, model, size))
+    hung = read([with_args(HUNG, tmp_path)], Wishes(now=LONG_AFTER))
+    found = diagnose(hung, "log", good)
+    assert found.verdict == ("undetermined" if unlike else "hung")
+    assert found.log is not None
+    assert all(any(name in line for line in found.log.baseline) for name in unlike)
+
+
+def test_a_step_that_good_starts_lack(tmp_path: Path) -> None:
+    """What good starts never did, such as compiling kernels, has no good duration."""
+    compiles = tmp_path / "compiles.log"
+    line = "[2026-11-29 19:13:00 TP0] Entering DeepGEMM JIT Pre-Compile session. It may take a long time\n"
+    compiles.write_text(HUNG.read_text() + line)
+    assert diagnose(read([HUNG], Wishes(now=LONG_AFTER)), "log", read_baseline(GOOD)).verdict == "hung"
+    assert diagnose(read([compiles], Wishes(now=LONG_AFTER)), "log", read_baseline(GOOD)).verdict == "undetermined"
+
+
+def test_another_engine_is_not_compared(tmp_path: Path) -> None:
+    """Good starts of another engine are left out, and that is told."""
+    vllm = Path(__file__).with_name("vllm-0.11.log")
+    found = diagnose(read([vllm], Wishes()), "log", read_baseline(GOOD))
+    assert found.log is not None
+    assert not any("good launches" in line for line in found.log.baseline)
+    assert [one.probe for one in found.missing if "are not compared" in one.detail] == ["baseline"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hangdoc.errors import HangdocError
-from hangdoc.logs.moment import ending, moment
+from hangdoc.logs.moment import End, ending, moment
 from hangdoc.logs.read import Wishes, read
 
 SECOND_NS = 10**9
@@ -39,7 +39,7 @@ def test_what_is_no_time(text: str) -> None:
 def test_before_the_last_line(last: str, now: str) -> None:
     """A moment before the log's last line is refused: no time went by, so nothing could be told from it."""
     with pytest.raises(HangdocError, match="before the log's end"):
-        ending(last, 0, moment(now))
+        ending(End(last), 0, moment(now))
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_before_the_last_line(last: str, now: str) -> None:
 )
 def test_a_clock_may_pass_midnight(last: str, now: str, silent_s: int) -> None:
     """A clock without a date, or without a year, goes round: what is a little earlier on it is later."""
-    assert ending(last, 0, moment(now)).silent_ns == silent_s * SECOND_NS
+    assert ending(End(last), 0, moment(now)).silent_ns == silent_s * SECOND_NS
 
 
 def test_before_the_files_last_change(tmp_path: Path) -> None:
@@ -59,3 +59,52 @@ def test_before_the_files_last_change(tmp_path: Path) -> None:
     with pytest.raises(HangdocError, match="was changed after that, at 2027-01-15T08:00:00"):
         read([log], Wishes(now=moment("2027-01-15T07:59:00Z")))
     assert read([log], Wishes(now=moment("2027-01-15T08:01:00Z"))).snapshots
+
+
+NOW = moment("2026-11-29T15:00:00Z")
+AT_LAST_LINE_NS = moment("2026-11-29T14:50:00Z").wall_ns
+
+
+def test_input_without_a_zone() -> None:
+    """Of standard input nobody knows which time it is on its own clock now, wherever it is read; with a zone it is."""
+    unknown = ending(End("2026-11-29 14:50:00"), 0, NOW)
+    assert not unknown.known
+    assert "zone" in unknown.doubt
+    assert ending(End("2026-11-29 15:50:00", zone_s=3600.0), 0, NOW).silent_ns == 600 * SECOND_NS
+
+
+@pytest.mark.parametrize(
+    ("last", "known"),
+    [
+        (End("2026-11-29 14:50:00"), True),
+        (End("2026-11-29 20:20:00"), True),
+        (End("2026-11-29 14:47:00"), False),
+        (End("2026-11-27 14:50:00"), False),
+        (End("14:46:10"), False),
+        (End("15:50:00"), True),
+        (End("11-29 15:49:00", is_exact=False), True),
+        (End("2026-11-29 15:50:00", zone_s=3600.0), True),
+        (End("2026-11-29 15:50:00", zone_s=0.0), False),
+    ],
+)
+def test_a_copy_is_as_new_as_its_copying(last: End, known: bool) -> None:
+    """A file's time of change counts where it is that of its last line in some zone; otherwise it is the copy's."""
+    found = ending(last, AT_LAST_LINE_NS, NOW)
+    assert found.known is known
+    assert bool(found.doubt) is not known
+    assert found.silent_ns == (600 * SECOND_NS if known else 0)
+
+
+BEGINS = "[2026-11-29 14:00:00 TP0] Load weight begin. avail mem=70 GB\n"
+BAR = "Loading safetensors checkpoint shards:  50% Completed | {done}/30 [{at}<10:00, 60.00s/it]\r"
+
+
+@pytest.mark.parametrize("first", ["", BAR.format(done=0, at="00:00")])
+def test_a_bar_proves_when_it_was_drawn(first: str, tmp_path: Path) -> None:
+    """A bar has no time, but counts from its step's begin: silence is measured from its last drawing."""
+    log = tmp_path / "server.log"
+    log.write_text(BEGINS + first + BAR.format(done=15, at="15:00"))
+    found = read([log], Wishes(now=moment("2026-11-29 14:15:20")))
+    [tail] = [one.reading.value for one in found.snapshots[0].samples if one.probe == "log"]
+    assert tail.last_stamp == "2026-11-29 14:15:00"
+    assert found.snapshots[0].wall_ns - tail.modified_wall_ns == 20 * SECOND_NS

@@ -14,7 +14,7 @@ import zstandard
 from jsonschema import Draft202012Validator
 
 from hangdoc.diagnosis import diagnose, hypotheses
-from hangdoc.logs.moment import ending, moment
+from hangdoc.logs.moment import End, ending, moment
 from hangdoc.logs.read import Wishes, read
 from hangdoc.logs.rotation import rank_in_name, together
 from hangdoc.logs.sources import Source
@@ -202,13 +202,13 @@ def test_no_time_without_now(tmp_path: Path) -> None:
 def test_moments() -> None:
     """A time on the log's clock is measured from its last line, an absolute one from the file's last change."""
     second_ns = 10**9
-    assert ending("2026-11-29 12:00:00", 5, moment("2026-11-29 12:01")).silent_ns == 60 * second_ns
-    assert ending("23:59:00", 5, moment("00:01:00")).silent_ns == 120 * second_ns
-    assert ending("11-29 12:00:00", 5, moment("2026-11-29 12:00:07")).silent_ns == 7 * second_ns
+    assert ending(End("2026-11-29 12:00:00"), 5, moment("2026-11-29 12:01")).silent_ns == 60 * second_ns
+    assert ending(End("23:59:00"), 5, moment("00:01:00")).silent_ns == 120 * second_ns
+    assert ending(End("11-29 12:00:00"), 5, moment("2026-11-29 12:00:07")).silent_ns == 7 * second_ns
     absolute = moment("2026-11-29T12:00:00+00:00")
-    assert ending("", absolute.wall_ns - 3 * second_ns, absolute).silent_ns == 3 * second_ns
-    assert not ending("", 0, moment("12:00:00")).known
-    assert not ending("2026-11-29 12:00:00", 5, None).known
+    assert ending(End(""), absolute.wall_ns - 3 * second_ns, absolute).silent_ns == 3 * second_ns
+    assert not ending(End(""), 0, moment("12:00:00")).known
+    assert not ending(End("2026-11-29 12:00:00"), 5, None).known
 
 
 def test_what_a_log_cannot_give_is_missing() -> None:
