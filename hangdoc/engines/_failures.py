@@ -148,7 +148,11 @@ FAILURES = (
         "out of GPU memory",
     ),
     failure("cuda-error", r"CUDA error: (?!out of memory)", "CUDA error"),
-    failure("fatal-python", r"Fatal Python error: (?P<what>\w+)", "Fatal Python error: {what}"),
+    failure(
+        "fatal-python",
+        r"Fatal Python error: (?P<what>\w+(?: (?:fault|error|instruction|overflow|failure))?)",
+        "Fatal Python error: {what}",
+    ),
     failure("gloo-mesh", r"Gloo connectFullMesh failed", "Gloo connectFullMesh failed", "rendezvous"),
     failure("terminate", r"terminate called (?:after throwing|without an active)", "terminate called"),
     failure(
@@ -165,6 +169,11 @@ FAILURES = (
         "host-out-of-memory", r"[Oo]ut of memory: Killed process (?P<pid>\d+)", "killed process {pid}: out of memory"
     ),
     failure("host-out-of-memory", r"\bOOMKilled\b(?!\W{0,3}false)", "killed for its memory: OOMKilled"),
+    failure(
+        "host-out-of-memory",
+        r"A process of this unit has been killed by the OOM killer|Failed with result 'oom-kill'",
+        "killed for its memory",
+    ),
     failure("xid", r"\bXid \((?:PCI:)?[\w:.]+\): (?P<code>\d+)", "Xid {code} of the NVIDIA driver"),
     failure(
         "worker-exit",

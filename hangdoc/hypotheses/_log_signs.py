@@ -121,7 +121,9 @@ def goes_on_after(features: Features, event: LogEvent) -> LogEvent | None:
     any step of the rank that it happened to; of an event without a rank a later step of every rank. An error that
     a server may survive is also survived when a request is answered after it, well or not. Why: the others go on until
     they next wait for the rank that failed, and lines of other processes come a little late. Another data-parallel
-    group goes on all the same, so that its batches prove nothing. Fails where a second server writes to the same file.
+    group goes on all the same, so that its batches prove nothing, and an answer may be of any group. A process in front
+    of the schedulers (the detokenizer) is proved by an answer alone: batches go on without it. Fails where a second
+    server writes to the same file.
     """
     if isinstance(features.log, Missing):
         return None
@@ -143,9 +145,18 @@ def goes_on_after(features: Features, event: LogEvent) -> LogEvent | None:
 
 
 def _near(event: LogEvent, later: LogEvent) -> bool:
-    """Tell whether a line is of the same group as an event: data-parallel groups do not wait for each other."""
+    """Tell whether a line may speak for the process of an event: data-parallel groups do not wait for each other."""
+    if event.kind == "crash" and later.kind == "batch":
+        if event.text.startswith(_IN_FRONT):
+            return later.name == "generate-done"
+        if "dp" in event.rank and "dp" not in later.rank:
+            return False
     axes = event.rank.keys() & later.rank.keys() & {"dp", "server"}
     return all(event.rank[axis] == later.rank[axis] for axis in axes)
+
+
+_IN_FRONT = ("DetokenizerManager ", "TokenizerManager ", "MultiTokenizerRouter ")
+"""How the failures of processes begin through which every answer goes, and no batch."""
 
 
 def _settled(event: LogEvent, later: LogEvent) -> bool:

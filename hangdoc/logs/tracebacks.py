@@ -124,8 +124,14 @@ def _one(block: _Block) -> LogEvent:
     if cause.kind == "watchdog":
         return replace(head, text=f"{head.text}: {cause.text}", victim=True, offset=cause.offset)
     name = head.name if cause.name in _NAMELESS else cause.name
-    text = f"{head.text}: {cause.text}"
-    return replace(head, name=name, text=text, victim=head.victim or cause.victim, phase=_phase(head, cause))
+    return replace(
+        head,
+        name=name,
+        text=f"{head.text}: {cause.text}",
+        victim=head.victim or cause.victim,
+        phase=_phase(head, cause),
+        numbers={**cause.numbers, **head.numbers},
+    )
 
 
 def _at_head(cause: LogEvent, head: LogEvent) -> LogEvent:
