@@ -12,7 +12,7 @@ from hangdoc.cli.failure import progress, say
 from hangdoc.cli.output import emit, emit_json, to_terminal
 from hangdoc.ending.carry_out import carry_out, not_begun, snapshot_path
 from hangdoc.ending.named import refuse_callers, refuse_outsider
-from hangdoc.ending.outcome import Outcome, document, exit_code, worst
+from hangdoc.ending.outcome import Outcome, document, exit_code, with_doubtful, worst
 from hangdoc.ending.plan import Plan, calling_users, prepared, stray_files, targets
 from hangdoc.ending.records import Thing
 from hangdoc.ending.words import outcome_parts
@@ -40,7 +40,7 @@ def _carry_out_all(plans: Sequence[Plan], wishes: Wishes) -> list[Outcome]:
     for plan in plans:
         last = outcomes[-1].ended if outcomes else None
         outcomes.append(not_begun(plan) if last is not None and last.interrupted else _carry_out(plan, wishes))
-    return outcomes
+    return [with_doubtful(one) for one in outcomes]
 
 
 def _tell(step: str) -> None:

@@ -18,6 +18,8 @@ from hangdoc.procfs.status import parse_status
 DOUBT = "shares a pipe or socket with member {pid}, but may have it from elsewhere"
 CONNECTED = "an engine's process, connected to member {pid} by a unix socket, but may be of another launch"
 SAME_LOG = "writes to the same file or pipe as member {pid}, but nothing else ties it to the launch"
+LEFT_ABOVE = "carries the marker of this launch, but is a child of {pid}, which stands above the launch"
+FORKED = "a fork of the same program as member {pid}, but that may have begun outside the launch"
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,9 @@ class Traits:
 
     images: of execs that happened inside the launch; private: pipes and sockets that no outsider holds, made inside
     the launch; shared: those that may have been inherited from outside; outputs: where standard output and error go,
-    terminals left out; cgroups: control groups made for the launch.
+    terminals left out; cgroups: the root's control group, when its parent is in another one; marker_doubt,
+    cgroup_doubt: why these prove nothing, "" when they do (exclusive.py); image: the root's own; above: the images of
+    the root's ancestors by pid, who may be subreapers: what lost its parent is theirs then, not pid 1's.
     """
 
     root: ProcessKey
@@ -37,14 +41,22 @@ class Traits:
     shared: Mapping[str, int] = field(default_factory=dict)
     marker: str = ""
     cgroups: Mapping[str, int] = field(default_factory=dict)
+    marker_doubt: str = ""
+    cgroup_doubt: str = ""
+    image: Image | None = None
+    above: Mapping[int, Image | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Kin:
-    """A process that belongs (because), or of which it is not certain (doubt)."""
+    """A process that belongs (because), or of which it is not certain (doubt).
+
+    is_tied: something of this very launch is in its hands; otherwise it only shares what others share, too.
+    """
 
     because: str = ""
     doubt: str = ""
+    is_tied: bool = False
 
 
 def user_of(proc: Path, pid: int) -> int | None:
@@ -87,6 +99,8 @@ def read_traits(forest: Forest, root: Entry, members: Iterable[Entry], outsiders
         shared=shared,
         marker=read_marker(proc, root.key),
         cgroups=_cgroups(forest, root, parent),
+        image=read_image(proc, root.key),
+        above={one.pid: read_image(proc, one.key) for one in _ancestors(forest, root)},
     )
 
 
@@ -96,38 +110,79 @@ def kin(entry: Entry, traits: Traits, forest: Forest, peers: Mapping[int, int], 
     Rule: only a program of the launch's user, younger than its root, without a parent of its own (it was adopted), can
     be kin. It is when it has the launch's marker, when it is a fork of a member (image.py), when it is in a control
     group that was made for the launch, or when it holds a pipe or socket that was made inside the launch. It works
-    because none of these can be had without descent. An engine's process that is connected to a member's socket is in
-    doubt: it may be of another launch whose launcher is dead, as where one prefills and the other decodes. It fails for
-    a program that was executed by a double fork into a session of its own with nothing inherited: nothing visible ties
-    it to the launch, so it is left.
+    because none of these can be had without descent, provided that nobody else has the marker or is in the group
+    (exclusive.py). An engine's process that is connected to a member's socket is in doubt: it may be of another launch
+    whose launcher is dead, as where one prefills and the other decodes. A child of one of the launch's ancestors may
+    have been adopted by it or started by it: only a fork tells. It fails for a program that was executed by a double
+    fork into a session of its own with nothing inherited: nothing visible ties it to the launch, so it is left.
 
     peers: connected unix sockets; owned: the members' sockets, each with its owner.
     """
     if not _may_be(entry, traits, forest):
         return Kin()
+    forked = _forked(entry, traits, forest)
+    if forked.because:
+        return forked
+    if forest.parent(entry) is not None:
+        return forked if forked.doubt else _left_above(entry, traits, forest)
     opened = read_open(forest.proc, entry.key)
     because = next(_proofs(entry, traits, forest, opened), "")
     if because or entry.sighting.is_launcher:
         return Kin(because)  # a launcher is the root of a launch of its own, whatever else it shares with this one
+    if doubt := forked.doubt or _tie(entry, traits, opened, peers, owned):
+        return Kin(doubt=doubt, is_tied=True)
+    return Kin(doubt=_shares(entry, traits, forest))
+
+
+def _tie(
+    entry: Entry, traits: Traits, opened: OpenFiles | None, peers: Mapping[int, int], owned: Mapping[int, int]
+) -> str:
+    """Say what it has in its hands that a member has, too, which may come from elsewhere; "" for nothing."""
     sockets = opened.sockets() if opened is not None and entry.sighting.is_kin else set()
     ends = sorted(owned[peer] for one in sockets if (peer := peers.get(one, 0)) in owned)
     if ends:
-        return Kin(doubt=CONNECTED.format(pid=ends[0]))
+        return CONNECTED.format(pid=ends[0])
     doubts = sorted(_private(opened) & set(traits.shared))
     if doubts:
-        return Kin(doubt=DOUBT.format(pid=traits.shared[doubts[0]]))
+        return DOUBT.format(pid=traits.shared[doubts[0]])
     logs = sorted(opened.outputs() & set(traits.outputs)) if opened is not None else []
-    return Kin(doubt=SAME_LOG.format(pid=traits.outputs[logs[0]])) if logs else Kin()
+    return SAME_LOG.format(pid=traits.outputs[logs[0]]) if logs else ""
+
+
+def _shares(entry: Entry, traits: Traits, forest: Forest) -> str:
+    """Say that it has the marker or the control group, where these prove nothing; "" when it has neither."""
+    if traits.marker_doubt and read_marker(forest.proc, entry.key) == traits.marker:
+        return traits.marker_doubt
+    return traits.cgroup_doubt if control_group(forest.proc, entry.pid) in traits.cgroups else ""
+
+
+def _left_above(entry: Entry, traits: Traits, forest: Forest) -> Kin:
+    """Weigh a child of one of the launch's ancestors: a marker that the ancestor has not cannot come from there."""
+    above = forest.table[entry.ppid]
+    if not traits.marker or read_marker(forest.proc, entry.key) != traits.marker:
+        return Kin()
+    if entry.sighting.is_launcher or read_marker(forest.proc, above.key) == traits.marker:
+        return Kin()
+    return Kin(doubt=LEFT_ABOVE.format(pid=above.pid), is_tied=True)
+
+
+def _forked(entry: Entry, traits: Traits, forest: Forest) -> Kin:
+    """Weigh the image: one whose exec was inside the launch proves descent, whoever adopted the process."""
+    image = read_image(forest.proc, entry.key)
+    if image is None:
+        return Kin()
+    if image in traits.images:
+        return Kin(f"a fork of {traits.images[image]}, its parent gone")
+    if image == traits.image and traits.above.get(entry.ppid) != image:
+        return Kin(doubt=FORKED.format(pid=traits.root.pid), is_tied=True)
+    return Kin()
 
 
 def _proofs(entry: Entry, traits: Traits, forest: Forest, opened: OpenFiles | None) -> Iterator[str]:
-    """Yield what proves descent: the marker, the image, the control group, what was made inside the launch."""
-    if traits.marker and read_marker(forest.proc, entry.key) == traits.marker:
+    """Yield what proves descent: the marker, the control group, what was made inside the launch."""
+    if traits.marker and not traits.marker_doubt and read_marker(forest.proc, entry.key) == traits.marker:
         yield "carries the marker of this launch"
-    image = read_image(forest.proc, entry.key)
-    if image is not None and image in traits.images:
-        yield f"a fork of {traits.images[image]}, its parent gone"
-    group = control_group(forest.proc, entry.pid)
+    group = "" if traits.cgroup_doubt else control_group(forest.proc, entry.pid)
     if group in traits.cgroups and not entry.sighting.is_launcher:
         yield f"in the control group that was made for this launch ({group})"
     ours = sorted(_private(opened) & set(traits.private))
@@ -140,7 +195,18 @@ def _may_be(entry: Entry, traits: Traits, forest: Forest) -> bool:
     is_younger = entry.key.start_ticks >= traits.root.start_ticks
     if not is_program or not is_younger or entry.state in "ZX":
         return False
-    return forest.parent(entry) is None and user_of(forest.proc, entry.pid) in traits.users
+    is_lost = forest.parent(entry) is None or entry.ppid in traits.above
+    return is_lost and user_of(forest.proc, entry.pid) in traits.users
+
+
+def _ancestors(forest: Forest, root: Entry) -> Iterator[Entry]:
+    """Yield who stands above the root, pid 1 left out: whoever it adopts has no parent anyway."""
+    seen = {root.pid}
+    above = forest.table.get(root.ppid)
+    while above is not None and above.pid not in {1, *seen} and above.kind != "kernel":
+        seen.add(above.pid)
+        yield above
+        above = forest.table.get(above.ppid)
 
 
 def _images(forest: Forest, root: Entry, inside: list[Entry]) -> dict[Image, int]:
@@ -162,7 +228,7 @@ def _images(forest: Forest, root: Entry, inside: list[Entry]) -> dict[Image, int
 
 
 def _cgroups(forest: Forest, root: Entry, parent: Entry | None) -> dict[str, int]:
-    """Return the root's control group if its parent is in another one: then it was made for the launch."""
+    """Return the root's control group if its parent is in another one: then it may have been made for the launch."""
     above = parent or forest.table.get(root.ppid)
     group = control_group(forest.proc, root.pid)
     if not group or above is None:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hangdoc.ending.descriptors import read_open
-from hangdoc.ending.kinship import user_of
+from hangdoc.ending.inventory import listening
+from hangdoc.ending.kinship import Kin, user_of
 from hangdoc.ending.records import LookAlike
 from hangdoc.launch.commands import base_name, is_python_name
 from hangdoc.launch.forest import Forest
@@ -35,7 +36,7 @@ class _View:
     user: int | None
 
 
-def look_alikes(forest: Forest, launch: Launch, doubts: dict[int, str]) -> tuple[LookAlike, ...]:
+def look_alikes(forest: Forest, launch: Launch, doubts: dict[int, Kin]) -> tuple[LookAlike, ...]:
     """Return everybody who resembles a member; doubts: reasons of those that may be one after all."""
     members = frozenset(one.key.pid for one in launch.processes)
     entries = [forest.table[pid] for pid in members if pid in forest.table]
@@ -53,7 +54,9 @@ def look_alikes(forest: Forest, launch: Launch, doubts: dict[int, str]) -> tuple
         if entry.pid in members or entry.kind == "kernel" or entry.pid == 1:
             continue
         if entry.pid in doubts:
-            found.append(LookAlike(entry.key, entry.title, doubts[entry.pid], in_doubt=True))
+            doubt = doubts[entry.pid]
+            because = doubt.doubt + _listens(forest, entry)
+            found.append(LookAlike(entry.key, entry.title, because, in_doubt=True, is_tied=doubt.is_tied))
         elif because := next(_reasons(entry, view), ""):
             found.append(LookAlike(entry.key, entry.title, because))
     return tuple(found)
@@ -82,8 +85,16 @@ def _reasons(entry: Entry, view: _View) -> Iterator[str]:
         yield f"{OWN_PYTHON}: nothing ties it to the launch"
 
 
+def _listens(forest: Forest, entry: Entry) -> str:
+    """Say which ports it keeps from others: what is in doubt and has the launch's port is what one looks for."""
+    opened = read_open(forest.proc, entry.key)
+    ports = sorted({one.number for one in listening(forest.proc, opened)}) if opened is not None else []
+    return f"; listens on port {', '.join(map(str, ports))}" if ports else ""
+
+
 def _called(entry: Entry) -> str:
-    name = base_name(entry.argv[0]) if entry.argv else entry.comm
+    # A title of its own may be a whole command line in one word ("python3 -m pytest tests/").
+    name = (base_name(entry.argv[0].split(" ")[0]) if entry.argv else "") or entry.comm
     return f"{entry.kind} ({name})"
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from hangdoc import __version__
 from hangdoc.ending import names
+from hangdoc.ending.descriptors import lives
 from hangdoc.ending.memory import holdings, was_used
 from hangdoc.ending.namespaces import caveat
 from hangdoc.ending.plan import Plan
@@ -71,6 +72,14 @@ def counts(thing: Thing) -> bool:
     return thing.kind == "baton" or (thing.kind == "socket" and bool(names.ZMQ_PATHS.fullmatch(str(thing.path))))
 
 
+def with_doubtful(outcome: Outcome, proc: Path = PROC) -> Outcome:
+    """Return the outcome with who is in doubt and lives on: looked at last, for another launch's end may be his."""
+    if outcome.after is None:
+        return outcome
+    doubtful = tuple(one for one in outcome.plan.roll.look_alikes if one.in_doubt and lives(proc, one.key))
+    return replace(outcome, after=replace(outcome.after, doubtful=doubtful))
+
+
 def exit_code(outcome: Outcome) -> ExitCode:
     """Return the code of one ending: 1 something survived or was left, or Ctrl-C; 3 not proved, 0 all is gone."""
     ended, after = outcome.ended, outcome.after
@@ -86,6 +95,7 @@ def exit_code(outcome: Outcome) -> ExitCode:
         or after.returned
         or taken
         or outcome.left
+        or any(one.is_tied for one in after.doubtful)
         or outcome.memory_is_proved is False
     ):
         return ExitCode.HANG
@@ -140,7 +150,13 @@ def _member(member: Member) -> Json:
 
 
 def _look_alike(one: LookAlike) -> Json:
-    return {**_key(one.key), "title": one.title, "because": one.because, "in_doubt": one.in_doubt}
+    return {
+        **_key(one.key),
+        "title": one.title,
+        "because": one.because,
+        "in_doubt": one.in_doubt,
+        "is_tied": one.is_tied,
+    }
 
 
 def _before(outcome: Outcome) -> Json:
@@ -210,6 +226,7 @@ def _after(outcome: Outcome) -> Json | None:
             for one in after.removals
         ],
         "returned": [_look_alike(one) for one in after.returned],
+        "doubtful": [_look_alike(one) for one in after.doubtful],
     }
 
 

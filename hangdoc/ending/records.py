@@ -30,12 +30,16 @@ class Member:
 
 @dataclass(frozen=True)
 class LookAlike:
-    """A process that may be taken for a member. because: why it is none; in_doubt: --include would add it."""
+    """A process that may be taken for a member. because: why it is none; in_doubt: --include would add it.
+
+    is_tied: in doubt, and something of the launch is in its hands: what lives of these afterwards counts as left.
+    """
 
     key: ProcessKey
     title: str
     because: str
     in_doubt: bool = False
+    is_tied: bool = False
 
 
 @dataclass(frozen=True)
@@ -191,7 +195,7 @@ class Removal:
 
 @dataclass(frozen=True)
 class After:
-    """The proof."""
+    """The proof. doubtful: those of whom it is not certain that they are of the launch, and who live on."""
 
     gpus: tuple[GpuProof, ...] = ()
     gpus_unread: str = ""
@@ -199,3 +203,4 @@ class After:
     ports: tuple[PortProof, ...] = ()
     removals: tuple[Removal, ...] = ()
     returned: tuple[LookAlike, ...] = ()
+    doubtful: tuple[LookAlike, ...] = ()

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from hangdoc.ending.descriptors import read_open
+from hangdoc.ending.exclusive import doubted, without_shared
 from hangdoc.ending.kinship import Kin, Traits, close_over, kin, read_traits
 from hangdoc.ending.lookalikes import look_alikes
 from hangdoc.ending.peers import unix_peers
@@ -71,11 +72,10 @@ def call_roll(forest: Forest, root: ProcessKey, include: Iterable[int] = ()) -> 
     # Kin that lost its parent is not yet inside, but no outsider either: what it holds does not speak against it.
     settled = [one for one in outsiders if forest.parent(one) is not None or one.kind not in {"program", "companion"}]
     traits = read_traits(forest, top, (one.entry for one in members), settled)
+    alone = _admit(forest, members, outsiders, _weigh(forest, without_shared(traits), members, outsiders))
+    traits = doubted(traits, forest, known | set(alone))
     weighed = _weigh(forest, traits, members, outsiders)
-    dead = [one.entry for one in members if one.entry.state in "ZX" and one.fate == "program"]
-    parents = {one.key.pid: one.key for one in members if one.entry in dead}
-    why = partial(_left_by, dead=dead, forest=forest)
-    admitted = close_over(outsiders, forest.table, parents, lambda one: weighed[one.pid].because or why(one))
+    admitted = _admit(forest, members, outsiders, weighed)
     joined = {pid: (because,) for pid, because in admitted.items()}
     joined |= {pid: ("named with --include",) for pid in include if _may_include(forest, pid, known | set(joined))}
     setting = Setting(None, launch.engine, launch.settings, forest.proc)
@@ -83,11 +83,19 @@ def call_roll(forest: Forest, root: ProcessKey, include: Iterable[int] = ()) -> 
         entry = forest.table[pid]
         members.append(Member(describe(entry, reasons[0], setting), entry, "program", reasons))
     launch = _with(launch, members)
-    doubts = {pid: one.doubt for pid, one in weighed.items() if one.doubt and pid not in joined}
+    doubts = {pid: one for pid, one in weighed.items() if one.doubt and pid not in joined}
     outermost = min((one.entry for one in members), key=lambda one: (one.key.start_ticks, one.pid))
     top_member = outermost if outermost.pid in small else top
     roll = Roll(launch, tuple(members), look_alikes(forest, launch, doubts), supervisors(forest, top_member))
     return roll, traits
+
+
+def _admit(forest: Forest, members: list[Member], outsiders: list[Entry], weighed: dict[int, Kin]) -> dict[int, str]:
+    """Return the reasons of those outsiders that belong, by pid."""
+    dead = [one.entry for one in members if one.entry.state in "ZX" and one.fate == "program"]
+    parents = {one.key.pid: one.key for one in members if one.entry in dead}
+    why = partial(_left_by, dead=dead, forest=forest)
+    return close_over(outsiders, forest.table, parents, lambda one: weighed[one.pid].because or why(one))
 
 
 def _is(forest: Forest, process: Process) -> bool:

@@ -114,10 +114,16 @@ def outcome_parts(outcome: Outcome) -> Iterator[RenderableType]:
         yield from _proof(outcome, after)
 
 
+def _doubtful(one: LookAlike) -> RenderableType:
+    sign, style = ("!", "bold red") if one.is_tied else ("?", "dim")
+    return bullet(sign, f"{one.key.pid}: {one.because}. {_short(one.title)}", style)
+
+
 def _proof(outcome: Outcome, after: After) -> Iterator[RenderableType]:
     yield from section(
         "Came back", [bullet("!", f"{one.key.pid}: {one.because}. {one.title}", "bold red") for one in after.returned]
     )
+    yield from section("In doubt, left alive", [_doubtful(one) for one in after.doubtful[:MOST_ROWS]])
     yield from section("GPUs", list(_gpus(outcome)))
     yield from section("Ports", list(_port_rows(after.ports)))
     hidden = caveat(PROC) if any(not one.removed for one in after.removals) else ""
@@ -150,12 +156,16 @@ def _verdict(outcome: Outcome, code: ExitCode) -> RenderableType:
     if ended.interrupted:
         state = f"{len(ended.survivors)} still there" if ended.survivors else "nothing was proved"
         return harmless(f"INTERRUPTED  {count}, {state}", "bold red")
+    doubtful = outcome.after.doubtful if outcome.after is not None else ()
+    doubt = f"{len(doubtful)} in doubt left alive" if doubtful else ""
     if code is ExitCode.OK:
-        left = "the script that started it goes on" if ended.going_on else "nothing is left"
-        return harmless(f"GONE  {count}, {left}", "bold green")
+        left = "the script that started it goes on" if ended.going_on else ""
+        said = "; ".join(one for one in (left, doubt) if one) or "nothing is left"
+        return harmless(f"GONE  {count}, {said}", "bold green")
+    more = f"; {doubt}" if doubt else ""
     if code is ExitCode.UNDETERMINED:
-        return harmless(f"GONE, NOT PROVED  {count}; GPU memory could not be compared", "bold yellow")
-    return harmless(f"NOT CLEAN  {count}, something is left", "bold red")
+        return harmless(f"GONE, NOT PROVED  {count}; GPU memory could not be compared{more}", "bold yellow")
+    return harmless(f"NOT CLEAN  {count}, something is left{more}", "bold red")
 
 
 def _newcomers(found: Sequence[LookAlike]) -> Iterator[RenderableType]:

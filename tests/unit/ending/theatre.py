@@ -20,6 +20,9 @@ from tests.unit.cli.commands import LONGEST_S, Ended, argv, environment
 
 PATIENTS = Path(__file__).parent / "patients"
 PROC = Path("/proc")
+ENTER = 'echo $$ > "$0/cgroup.procs"; exec "$@"'
+LOST = "import os\nif os.fork(): os._exit(0)\nos.setsid()\nimport acts; acts.tell('lost'); acts.stay()"
+STAYS = "import acts; acts.tell('own'); acts.stay()"
 BYSTANDER = "import os, signal, sys; os.write(1, b'x'); signal.pause()"
 
 

@@ -192,6 +192,23 @@ def double_forked():
     launcher(stay)
 
 
+def leaves_a_listener():
+    """A launcher whose fork in a session of its own has the port: it was forked when the launcher listened already."""
+    pid = fork(rank, 0)
+    while Path(f"/proc/{pid}/cmdline").read_bytes()[:17] != b"sglang::scheduler":
+        time.sleep(0.01)
+    globals()["KEPT"] = socket.create_server(("127.0.0.1", PORT))
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        title("helper")
+        tell("lost")
+        stay()
+    tell("launcher")
+    stay()
+
+
 def private_pipe():
     """Executed by a double fork into a session of its own, with an end of a pipe that a rank made."""
     launcher(send_helper)
