@@ -154,26 +154,49 @@ def undetermined_log(seen: Features) -> str:
         )
     if start is None or start.last is None:
         return f"{_last_words(seen, log)}: a log alone does not tell whether the launch moves{until}."
-    if log.reached("ready") and seen.phase in {"ready", "serving"}:
+    if log.reached("ready") and seen.phase in {"ready", "serving", "shutdown"}:
         return f"Its log says that it became ready{_since_ready(log)}{until}."
-    return f"{_end_of(log, start)}{until}."
+    return f"{_end_of(seen, log, start)}{until}."
 
 
 def _since_ready(log: LogState) -> str:
+    if log.phase == "shutdown":
+        told = next(event.stamp for event in log.milestones if event.phase == "shutdown")
+        since_s = _value(seconds_between(told, log.last_stamp))
+        after = f" {_minutes(since_s)} later" if since_s is not None else " at its end"
+        open_ones = f";{after} it still waited for {log.draining} of its requests" if log.draining else ""
+        return f" and was told to end{open_ones}; a log alone does not tell whether it ends"
     if log.refused:
         return f", but {refused_words(log.refused[-1])}: a log alone does not tell why"
     return "; a log alone does not tell whether it still answers"
 
 
-def _end_of(log: LogState, start: Start) -> str:
+def _end_of(seen: Features, log: LogState, start: Start) -> str:
     """Return where a start's log ends: within a progress bar, or after a step."""
     bar = bar_at_end(log)
     if bar is not None and bar.done < bar.total:
         place = f"{bar.text}, {bar.done:.0f} of {bar.total:.0f}"
         return f"The log ends with {place}: a log alone does not tell whether it goes on"
     after = f"; {start.texts[start.next.name]} has not come" if start.next is not None else ""
-    last = f" after {start.last.first.text}" if start.last is not None else ""
+    last = f" after {start.last.first.text}{_not_said(seen, start.last)}" if start.last is not None else ""
     return f"The log ends{last}{after}: a log alone does not tell whether that is slow or hung"
+
+
+MOST_NAMED = 3
+"""Ranks that a headline names. Arbitrary: more are rather all than those to look at."""
+
+
+def _not_said(seen: Features, last: Reached) -> str:
+    """Return which ranks have not said a step that each rank says; those count, too, that printed nothing at all."""
+    said = {rank for rank in last.by if rank}
+    if not last.step.every_rank or not said:
+        return ""
+    absent = sorted({rank for one in seen.movers if (rank := tuple(sorted(one.process.rank.items())))} - said)
+    if not absent:
+        return ""
+    more = f" and {len(absent) - MOST_NAMED} more" if len(absent) > MOST_NAMED else ""
+    have = "has" if len(absent) == 1 else "have"
+    return f", which {', '.join(map(_rank_words, absent[:MOST_NAMED]))}{more} {have} not said and {len(said)} have"
 
 
 def _last_words(seen: Features, log: LogState) -> str:

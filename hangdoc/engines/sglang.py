@@ -165,7 +165,13 @@ LOG_LINES = (
         "progress",
         since="0.4.10",
     ),
-    _line("shutdown", r"Gracefully exiting|^INFO:\s+Shutting down|^SIGTERM received", "Shutting down", "shutdown"),
+    _line(
+        "shutdown",
+        r"Gracefully exiting(?:\.\.\. Remaining number of requests (?P<open>\d+))?|^INFO:\s+Shutting down|"
+        r"^SIGTERM received|exited with code (?:130|143)$",
+        "Shutting down",
+        "shutdown",
+    ),
     failure(
         "exception",
         r"(?P<who>Scheduler|TpModelWorkerClient|DetokenizerManager|TokenizerManager|DataParallelController|"

@@ -128,7 +128,12 @@ LOG_LINES = (
     _line(
         "health-refused", r'"GET /health(?:_generate)? HTTP/1.1" (?P<status>5\d\d)', "GET health failed", kind="batch"
     ),
-    _line("shutdown", r"^INFO:\s+Shutting down|^Shutting down FastAPI|^\[shutdown\]", "Shutting down", "shutdown"),
+    _line(
+        "shutdown",
+        r"^INFO:\s+Shutting down|^Shutting down FastAPI|^\[shutdown\]|exited with code (?:130|143)$",
+        "Shutting down",
+        "shutdown",
+    ),
     failure("engine-core", r"EngineCore (?:encountered a fatal error|failed to start)", "EngineCore failed"),
     failure("worker-died", r"Worker proc \S*?-(?P<rank>\d+) died unexpectedly", "worker {rank} died"),
     failure("worker-failed", r"WorkerProc failed to start", "a worker failed"),

@@ -53,6 +53,12 @@ class LogState:
         return any(event.name == name for event in self.milestones)
 
     @property
+    def draining(self) -> int:
+        """The requests that it still waits for, by the last line of its end; 0 where that says none."""
+        told = [event for event in self.milestones if event.phase == "shutdown"]
+        return int(told[-1].numbers.get("open", 0)) if told else 0
+
+    @property
     def phase(self) -> Phase:
         """The phase that the newest milestone opened."""
         phases = [event.phase for event in self.milestones if event.phase != "unknown"]

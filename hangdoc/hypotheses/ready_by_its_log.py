@@ -32,6 +32,8 @@ def _nothing_is_open(case: Case) -> Outcome:
         return Unread.of(log, "whether requests are open")
     ready = [event.offset for event in log.value.milestones if event.name == "ready"]
     since = [event for event in log.value.endless if event.kind == "batch" and event.offset > (ready or [0])[-1]]
+    if log.value.phase == "shutdown" and log.value.draining:
+        return Unread(f"whether the last {log.value.draining} requests end: it was told to end and waits for them")
     if not since or log.value.phase == "shutdown":
         return Present("no request came after that")
     last = since[-1]
@@ -56,6 +58,13 @@ def _something_is_wrong(case: Case) -> Outcome:
     return Absent("the log names no failure")
 
 
+def _headline(case: Case) -> str:
+    log = case.features.log
+    if isinstance(log, Known) and log.value.phase == "shutdown":
+        return "Its log says that it was told to end and names nothing that went wrong before."
+    return "Its log says that it became ready and names nothing that went wrong since."
+
+
 HYPOTHESIS = Hypothesis(
     id="HD520",
     name="ready-by-its-log",
@@ -64,7 +73,7 @@ HYPOTHESIS = Hypothesis(
     essential=(logs.log_is_all, _ready_or_ended, _nothing_is_open),
     contrary=(logs.still_lives,),
     excluding=(_something_is_wrong,),
-    headline="Its log says that it became ready and names nothing that went wrong since.",
+    headline=_headline,
     action="If it does not answer now, the log does not show why: run hangdoc watch on the machine.",
     playbook="ready-by-its-log",
 )

@@ -104,7 +104,9 @@ def ending(end: End, modified_wall_ns: int, now: Moment | None) -> Ending:
     return _on_its_clock(end.stamp, there, now.wall_ns)
 
 
-_COPIED = "the file was changed long after its last line: a copy is as new as its copying, until when is not known"
+_COPIED = (
+    "the file was changed long after the last time in its lines, as a copy is: until when it stayed so is not known"
+)
 _NO_ZONE = "the lines of the input have no time zone: what time is now on its own clock is not known"
 
 REMEDY = "give --now as the log's own clock shows it: --now 14:05:00"

@@ -12,9 +12,13 @@ from typing import Any
 
 from hangdoc import discovery
 from hangdoc.features.baseline import Baseline
+from hangdoc.features.clock import later
 from hangdoc.logs.good import read_baseline
 from hangdoc.logs.moment import Moment
 from hangdoc.logs.read import Wishes, read
+from hangdoc.model.log import LogTail
+from hangdoc.model.reading import Known
+from hangdoc.model.snapshot import Sample
 from hangdoc.trace.records import Trace
 from tests.cases.words import frame
 
@@ -30,10 +34,21 @@ WRITTEN_NS = 1_767_225_600 * 10**9
 def trace_of_log(told: Mapping[str, Any]) -> Trace:
     """Return the trace that `hangdoc diagnose` makes of a case's log, and of the dumps of its processes."""
     silent_s = told.get("log", {}).get("silent")
-    now = None if silent_s is None else Moment("", WRITTEN_NS + round(silent_s * 10**9))
     named = discovery.engine(told["engine"]) if "engine" in told else None
     with _directory() as directory:
-        return read([*_log(told, directory), *_dumps(told, directory)], Wishes(engine=named, now=now))
+        paths = [*_log(told, directory), *_dumps(told, directory)]
+        trace = read(paths, Wishes(engine=named))
+        return trace if silent_s is None else read(paths, Wishes(engine=named, now=_later(trace, silent_s)))
+
+
+def _later(trace: Trace, silent_s: float) -> Moment:
+    """Return the moment so long after a log's end, on its own clock where it has one."""
+    ends = [tail.last_stamp for one in trace.snapshots[0].samples if isinstance(tail := _value(one), LogTail)]
+    return Moment(later(ends[0], silent_s) if ends else "", WRITTEN_NS + round(silent_s * 10**9))
+
+
+def _value(sample: Sample) -> object:
+    return sample.reading.value if isinstance(sample.reading, Known) else None
 
 
 def baseline_of(told: Mapping[str, Any]) -> Baseline | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,7 @@ def test_a_hung_launch_with_a_baseline(log: Path, tmp_path: Path) -> None:
     """Silent for much longer than good starts were at that step, it is likely hung; the report says the difference."""
     from hangdoc.logs.good import read_baseline  # noqa: PLC0415 - beside what it tests
 
-    good = read_baseline(Path(__file__).with_name("launches") / "healthy-tp2.log")
+    good = read_baseline(_of_its_size(log, tmp_path))
     alone = diagnosed(log)
     assert alone.verdict == "undetermined"
     assert alone.log is not None
@@ -94,6 +95,15 @@ def test_a_hung_launch_with_a_baseline(log: Path, tmp_path: Path) -> None:
     assert [one.rank for one in found.culprits] == ([{"tp": 1}] if log.stem == "absent-barrier" else [])
     assert found.next_steps[0].action.startswith("Silence says that something may be wrong")
     assert "hangdoc watch --port" in found.next_steps[0].action
+
+
+def _of_its_size(log: Path, directory: Path) -> Path:
+    """Return the log of a good start with a log's own arguments."""
+    own = next(line for line in log.read_text().splitlines() if "server_args=" in line).split("server_args=")[1]
+    good = Path(__file__).with_name("launches") / "healthy-tp2.log"
+    made = directory / "good.log"
+    made.write_text(re.sub(r"(?<=server_args=).*", lambda _: own, good.read_text()))
+    return made
 
 
 def test_an_error_that_was_survived_explains_no_silence(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ import pytest
 from hangdoc.errors import HangdocError
 from hangdoc.logs.moment import End, ending, moment
 from hangdoc.logs.read import Wishes, read
+from hangdoc.trace.tokens import Tokens
+from hangdoc.trace.wording import sentence
 
 SECOND_NS = 10**9
 
@@ -70,6 +72,7 @@ def test_input_without_a_zone() -> None:
     unknown = ending(End("2026-11-29 14:50:00"), 0, NOW)
     assert not unknown.known
     assert "zone" in unknown.doubt
+    assert sentence(Tokens(), unknown.doubt) == unknown.doubt
     assert ending(End("2026-11-29 15:50:00", zone_s=3600.0), 0, NOW).silent_ns == 600 * SECOND_NS
 
 
@@ -93,6 +96,7 @@ def test_a_copy_is_as_new_as_its_copying(last: End, known: bool) -> None:
     assert found.known is known
     assert bool(found.doubt) is not known
     assert found.silent_ns == (600 * SECOND_NS if known else 0)
+    assert sentence(Tokens(), found.doubt) == found.doubt
 
 
 BEGINS = "[2026-11-29 14:00:00 TP0] Load weight begin. avail mem=70 GB\n"
