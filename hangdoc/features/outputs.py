@@ -17,6 +17,10 @@ HARD_WATCHDOG = "watchdog"
 """The complaint after which a server ends itself; all others may pass."""
 
 
+_ENDS = frozenset({"cancelled", "exit-zero"})
+"""Lines of whoever started the launch, by which it ended and no failure is told."""
+
+
 @dataclass(frozen=True)
 class LogState:
     """What the launch's log says up to a moment.
@@ -49,6 +53,15 @@ class LogState:
     def reached(self, name: str) -> bool:
         """Tell whether a milestone stands in the log."""
         return any(event.name == name for event in self.milestones)
+
+    @property
+    def unexplained_end(self) -> LogEvent | None:
+        """The line that says that it ended, where none says why: cancelled from outside, or left without an error."""
+        told = any(event.phase == "shutdown" for event in self.milestones)
+        ends = [event for event in self.milestones if event.name in _ENDS]
+        if told or not ends:
+            return None
+        return None if any(event.offset > ends[-1].offset for event in (*self.milestones, *self.endless)) else ends[-1]
 
     @property
     def phase(self) -> Phase:
