@@ -152,3 +152,13 @@ def test_a_container_that_exited_with_code_0(tmp_path: Path) -> None:
     told = f"sglang-1  | {READY}sglang-1  | [2026-11-29 14:05:00] INFO:     Shutting down\n{end}"
     assert of(told, tmp_path).verdict == "healthy"
     assert of(f"download-1 exited with code 0\nsglang-1  | {READY}", tmp_path).verdict == "healthy"
+
+
+def test_what_ras_says_as_text(tmp_path: Path) -> None:
+    """A process that RAS does not reach is named, and how far the ranks are."""
+    head = "NCCL version 2.28.3 compiled with CUDA 13.0\n\nErrors\n======\n\n"
+    dead = "DEAD\n  1 job process is considered dead (unreachable via the RAS network)\n"
+    dead += "  Process 3487984 on node 172.16.64.213 managing GPU 5\n"
+    assert "process 3487984 is missing" in of(head + dead, tmp_path).headline
+    few = "  6 ranks have launched up to operation 6650\n  2 ranks have launched up to operation 6649\n"
+    assert "2 ranks have launched up to operation 6649" in of(head + few, tmp_path).headline
