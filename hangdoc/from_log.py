@@ -144,8 +144,9 @@ def undetermined_log(seen: Features) -> str:
     log, start = seen.log.value, seen.start.value if isinstance(seen.start, Known) else None
     until = "" if log.until_known else ", and not until when it stayed like this"
     behind = _behind(log)
-    if behind is not None:
-        return f"{behind}: at one moment that does not tell whether it still moves{until}."
+    if log.unexplained_end is not None or behind is not None:
+        still = f"{behind}: at one moment that does not tell whether it still moves{until}."
+        return _ended(log, log.unexplained_end) if log.unexplained_end is not None else still
     if start is not None and start.behind:
         more = f" and {len(start.behind) - 1} more have" if len(start.behind) > 1 else " has"
         return (
@@ -169,6 +170,15 @@ def _since_ready(log: LogState) -> str:
     if log.refused:
         return f", but {refused_words(log.refused[-1])}: a log alone does not tell why"
     return "; a log alone does not tell whether it still answers"
+
+
+def _ended(log: LogState, end: LogEvent) -> str:
+    """Return that it ended, and what the log leaves open: whoever cancels a job may do so because it hangs."""
+    at = f" (line {end.line})" if end.line else ""
+    before = "after it was ready" if log.reached("ready") else f"in {log.phase}, before it was ready"
+    if end.name == "cancelled":
+        return f"It was ended from outside {before}{at}: the log does not tell whether it hung by then."
+    return f"It ended {before}, and its log does not say why: {end.text}{at}."
 
 
 def _end_of(seen: Features, log: LogState, start: Start) -> str:

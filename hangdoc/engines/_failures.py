@@ -195,9 +195,11 @@ FAILURES = (
     ),
     failure(
         "ended-in-batch",
-        r"srun: error: .*(?:Killed|Exited with exit code)|slurmstepd: error: .*(?:oom.kill|CANCELLED)",
+        r"srun: error: .*(?:Killed|Exited with exit code)|slurmstepd: error: .*oom.kill",
         "the process was ended",
     ),
+    LogLine("cancelled", "milestone", re.compile(r"slurmstepd: error: .*CANCELLED"), "its job was cancelled"),
+    LogLine("exit-zero", "milestone", re.compile(r"^[\w.-]+ exited with code 0$"), "it exited with code 0"),
     failure("exit-code", rf"[Ee]xit(?:ed with)? ?(?:[Cc]ode|status)[:=]? *\(?{_HARD}", "exit code {code}"),
     failure("exit-code", rf"terminated with {_HARD}", "exit code {code}"),
     failure(

@@ -57,6 +57,16 @@ COMPLAINTS = (
         "NCCL counts: rank {rank} has launched up to operation {operation}",
     ),
     complaint(
+        "ras-few",
+        r"^(?P<ranks>\d+) ranks? ha(?:s|ve) launched up to operation (?P<operation>\d+)$",
+        "NCCL counts: {ranks} ranks have launched up to operation {operation}",
+    ),
+    complaint(
+        "ras-dead",
+        r"^Process (?P<pid>\d+) on node \S+ managing GPU \d",
+        "NCCL counts: process {pid} is missing",
+    ),
+    complaint(
         "store-barrier",
         r"store based barrier to initialize process group for (?:[\d.]+ seconds ?)?rank: (?P<printer>\d+).*"
         r"world_size=(?P<world>\d+), (?:worker_count|num_workers_joined)=(?P<came>\d+)",

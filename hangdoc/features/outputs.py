@@ -17,6 +17,10 @@ HARD_WATCHDOG = "watchdog"
 """The complaint after which a server ends itself; all others may pass."""
 
 
+_ENDS = frozenset({"cancelled", "exit-zero"})
+"""Lines of whoever started the launch, by which it ended and no failure is told."""
+
+
 @dataclass(frozen=True)
 class LogState:
     """What the launch's log says up to a moment.
@@ -57,6 +61,15 @@ class LogState:
         """The requests that it still waits for, by the last line of its end; 0 where that says none."""
         told = [event for event in self.milestones if event.phase == "shutdown"]
         return int(told[-1].numbers.get("open", 0)) if told else 0
+
+    @property
+    def unexplained_end(self) -> LogEvent | None:
+        """The line that says that it ended, where none says why: cancelled from outside, or left without an error."""
+        told = any(event.phase == "shutdown" for event in self.milestones)
+        ends = [event for event in self.milestones if event.name in _ENDS]
+        if told or not ends:
+            return None
+        return None if any(event.offset > ends[-1].offset for event in (*self.milestones, *self.endless)) else ends[-1]
 
     @property
     def phase(self) -> Phase:

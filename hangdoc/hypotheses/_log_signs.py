@@ -57,7 +57,22 @@ def first_cause(features: Features) -> LogEvent | None:
     if named and not _only_suffered(named[-1], found, causes):
         said = [event for event in causes if _number(event) == named[-1].numbers["rank"]]
         return replace(said[0], text=f"{said[0].text}; torchrun names it first") if said else named[-1]
-    return next(iter((*causes, *own, *found)), None)
+    return _with_its_rank(next(iter((*causes, *own, *found)), None), found)
+
+
+def _with_its_rank(event: LogEvent | None, found: tuple[LogEvent, ...]) -> LogEvent | None:
+    """Return an exit code together with the line before it that says of which rank it is: SGLang prints them apart."""
+    at = found.index(event) if event is not None else 0
+    if event is None or event.name != "exit-code" or "rank" in event.numbers or at == 0:
+        return event
+    said = found[at - 1]
+    if said.name != "scheduler-dead" or "code" in said.numbers or event.offset - said.offset > APART_BYTES:
+        return event
+    return replace(said, text=f"{said.text}: {event.text}", numbers={**event.numbers, **said.numbers})
+
+
+APART_BYTES = 300
+"""From the line that says which rank died to its exit code. Arbitrary: the next line, with what wraps it."""
 
 
 def rank_words(rank: Rank) -> str:
@@ -194,7 +209,8 @@ def in_order(case: Case) -> Outcome:
     """The log says that the server was told to end before anything failed."""
     if isinstance(case.features.log, Missing):
         return Unread.of(case.features.log, "whether it was told to end")
-    told = tuple(event for event in case.features.log.value.milestones if event.phase == "shutdown")
+    milestones = case.features.log.value.milestones
+    told = tuple(event for event in milestones if event.phase == "shutdown" or event.name == "cancelled")
     if first_is_older(told, lasting(case.features)):
         return Present("the server was told to end before that")
     return Absent("nobody told the server to end")

@@ -21,7 +21,31 @@ def _names_a_failure(case: Case) -> Outcome:
         return Absent("the log names no failure")
     if first.victim and not any(event.kind == "crash" for event in logs.lasting(case.features)):
         return Unread(f"whether anybody failed: its log only says: {_by(first)}{first.text}")
+    if _of_helpers_only(case.features):
+        return Unread(f"whether that ended its process: {_by(first)}{first.text}")
     return Present(f"its log says: {_by(first)}{first.text}{logs.place(first)}")
+
+
+def _of_helpers_only(features: Features) -> bool:
+    """Tell whether all that failed since the server was ready are threads: a process lives on without one of them."""
+    log = features.log
+    if isinstance(log, Missing):
+        return False
+    ready = [event.offset for event in log.value.milestones if event.name == "ready"]
+    found = logs.lasting(features)
+    return bool(ready) and bool(found) and all(_is_of_thread(one) and one.offset > ready[-1] for one in found)
+
+
+def _is_of_thread(event: LogEvent) -> bool:
+    return event.name == "thread-exception" or "thread" in event.numbers
+
+
+def _mixed(case: Case) -> Outcome:
+    """Tracebacks of several ranks stand line by line between each other: whose end is whose cannot be told."""
+    first = _first(case.features)
+    if first is not None and "mixed" in first.numbers:
+        return Present("tracebacks of several ranks are mixed line by line, so that it is not told whose this is")
+    return Absent("its traceback is not mixed with others")
 
 
 def _first(features: Features) -> LogEvent | None:
@@ -89,6 +113,7 @@ HYPOTHESIS = Hypothesis(
     suspects=signs.the_launch,
     essential=(logs.log_is_all, _names_a_failure),
     supporting=(_one_failed_by_itself, _others_suffered),
+    contrary=(_mixed,),
     confirm_at=2,
     excluding=(_watchdog_came_first, _it_went_on, logs.in_order),
     headline=_headline,

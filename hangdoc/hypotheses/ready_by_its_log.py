@@ -17,6 +17,8 @@ def _ready_or_ended(case: Case) -> Outcome:
     start = case.features.start
     if isinstance(start, Known) and start.value.behind:
         return Absent(f"{logs.rank_words(start.value.behind[0])} has not come as far as the others")
+    if (end := log.value.unexplained_end) is not None:
+        return Absent(f"its log says: {end.text}; not whether it was well before")
     if log.value.phase == "shutdown":
         started = isinstance(start, Known) and start.value.reached and not log.value.reached("ready")
         return Absent("it was told to end before it was ready") if started else Present("it was told to end")

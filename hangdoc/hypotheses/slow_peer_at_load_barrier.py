@@ -42,8 +42,21 @@ def _others(case: Case) -> tuple[Process, ...]:
     gone = [departure.process for departure in (*case.features.departed, *case.features.zombies)]
     alive = [member.process for member in case.features.movers]
     known = {process.key: process for process in (*alive, *gone) if "tp" in process.rank}
-    said = frozenset[int]() if isinstance(found, Unread) else found
+    said = (frozenset[int]() if isinstance(found, Unread) else found) | _loaded(case)
     return tuple(known[key] for key in sorted(known) if known[key].rank["tp"] not in said)
+
+
+def _loaded(case: Case) -> frozenset[int]:
+    """Return the tensor ranks whose newest line of a load says that it ended: a draft model is loaded as well."""
+    log = case.features.log
+    if isinstance(log, Missing):
+        return frozenset()
+    loads = [event for event in log.value.milestones if event.name in _LOAD and "tp" in event.rank]
+    newest = {event.rank["tp"]: event.name for event in loads}
+    return frozenset(number for number, name in newest.items() if name == "load-weight-end")
+
+
+_LOAD = frozenset({"load-weight-begin", "load-weight-end"})
 
 
 def _others_are_known(case: Case) -> Outcome:
@@ -51,7 +64,7 @@ def _others_are_known(case: Case) -> Outcome:
     others = _others(case)
     if others:
         return Present(f"{', '.join(signs.name_of(process) for process in others)} did not say so")
-    return Absent("no other rank is seen here")
+    return Absent("no rank is seen here that has not loaded")
 
 
 def _went_on(case: Case) -> Outcome:

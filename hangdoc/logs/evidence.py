@@ -27,7 +27,7 @@ def evidence_kind(head: bytes) -> EvidenceKind | None:
     >>> evidence_kind(b'{"comm_lib_version":"","entries":[{"collective_seq_id":1'), evidence_kind(b"[2026-11-29")
     ('flight', None)
     """
-    if head.startswith(flight.PICKLED):
+    if flight.PICKLED.match(head) is not None:
         return "flight"
     start = ras.without_talk(head[:_LOOKED_AT_BYTES]).lstrip()
     if _RAS.match(start) is not None:

@@ -6,6 +6,7 @@ import io
 import json
 import pickle
 import pickletools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -13,8 +14,8 @@ from typing import Any, NoReturn
 from hangdoc.errors import HangdocError
 from hangdoc.model.log import LogEvent
 
-PICKLED = b"\x80\x02}"
-"""How torch's own pickler begins: protocol 2, and a dictionary."""
+PICKLED = re.compile(rb"\x80(?:[\x02\x03]|[\x04\x05](?:\x95.{8})?)}", re.DOTALL)
+"""How a pickled dictionary begins: torch writes protocol 2; tools that write a dump again use 3 to 5, with frames."""
 
 LARGEST_BYTES = 64 << 20
 """Arbitrary: 2,000 entries, torch's default, with their stacks are some 4 MB."""

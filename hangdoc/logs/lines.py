@@ -97,7 +97,7 @@ def read_line(line: str, engine: Engine, offset: int = 0) -> LogEvent | None:
     for known in candidates(body, engine):
         if (match := known.pattern.search(body)) is not None:
             told = replace(bare, rank=_rank(prefix, bare), stamp=stamp_of(line) or bare.stamp)
-            return _event(known, match, told, offset)
+            return _event(known, match, _by_task(told, known, engine), offset)
     return None
 
 
@@ -106,11 +106,23 @@ def _rank(prefix: re.Match[str] | None, bare: Unwrapped) -> dict[str, int]:
     return dict(bare.rank) | {axis: int(number) for axis, number in printed.items() if number is not None}
 
 
+def _by_task(line: Unwrapped, known: LogLine, engine: Engine) -> Unwrapped:
+    """Return a line whose task is its rank where it names none; a failure without one may be of any rank of a node.
+
+    Why: `srun --label` starts servers once on each node, and everything that a node prints has its task's label.
+    """
+    if line.task < 0 or line.rank or (engine.rank_axis == "tp" and known.kind in ("crash", "error", "watchdog")):
+        return line
+    return replace(line, rank={engine.rank_axis: line.task})
+
+
 def _event(known: LogLine, match: re.Match[str], line: Unwrapped, offset: int) -> LogEvent:
     groups = {name: value for name, value in match.groupdict().items() if value is not None}
     numbers = {name: float(value) for name, value in groups.items() if re.fullmatch(r"-?\d{1,15}", value, re.ASCII)}
     if known.kind == "progress":
         numbers |= bar_of(line.text)
+    if line.task >= 0 and known.kind in ("crash", "error", "watchdog"):
+        numbers.setdefault("task", float(line.task))
     if line.pid and known.kind != "crash":
         numbers.setdefault("pid", float(line.pid))
     return LogEvent(

@@ -11,12 +11,16 @@ from hangdoc.logs.stamps import STAMP, normal
 
 @dataclass(frozen=True)
 class Unwrapped:
-    """A line without its wrapping: its own text, and what the wrapping told of it; pid 0: nothing was told."""
+    """A line without its wrapping: its own text, and what the wrapping told of it; pid 0: nothing was told.
+
+    task: the label of a scheduler's task, which is one node's launch or one rank; -1: none.
+    """
 
     text: str
     stamp: str = ""
     rank: dict[str, int] = field(default_factory=dict)
     pid: int = 0
+    task: int = -1
 
 
 _WRAPPERS = tuple(
@@ -61,7 +65,7 @@ def unwrap(line: str, rank_axis: str) -> Unwrapped:
     >>> unwrap("sglang-1  | [2026-01-02 03:04:05 TP1] Load weight begin.", "tp").text
     '[2026-01-02 03:04:05 TP1] Load weight begin.'
     >>> unwrap("(WorkerDict pid=77) [rank3]: Killed", "tp")
-    Unwrapped(text='Killed', stamp='', rank={'tp': 3}, pid=77)
+    Unwrapped(text='Killed', stamp='', rank={'tp': 3}, pid=77, task=-1)
     """
     found = Unwrapped(line)
     if line.startswith('{"'):
@@ -86,14 +90,15 @@ def _wrapper(text: str) -> re.Match[str] | None:
 def _merged(before: Unwrapped, match: re.Match[str], rank_axis: str) -> Unwrapped:
     groups = {name: value for name, value in match.groupdict().items() if value is not None}
     stamps = [normal(value) for name, value in groups.items() if name.startswith("stamp")]
-    numbers = [int(groups[name]) for name in ("rank", "gpu", "task", "mpi") if name in groups]
+    numbers = [int(groups[name]) for name in ("rank", "gpu", "mpi") if name in groups]
     rank = (
         dict(before.rank)
         | ({rank_axis: numbers[-1]} if numbers else {})
         | _named(groups.get("who", groups.get("place", "")), rank_axis)
     )
     pid = int(groups["pid"]) if "pid" in groups else before.pid
-    return Unwrapped(before.text[match.end() :], (stamps or [before.stamp])[0], rank, pid)
+    task = int(groups.get("task", before.task))
+    return Unwrapped(before.text[match.end() :], (stamps or [before.stamp])[0], rank, pid, task)
 
 
 def _named(who: str, rank_axis: str) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from msgspec.structs import replace
 
@@ -31,13 +32,17 @@ _NAMELESS = frozenset({"python-error", "assertion"})
 
 @dataclass
 class _Block:
-    """A traceback being read. cause: the first exception of its chain; caught: it ended nothing."""
+    """A traceback being read. cause: the first exception of its chain; caught: it ended nothing.
+
+    mixed: the lines of another one stand between its own, and none of them says whose it is.
+    """
 
     head: LogEvent
     caught: bool
     cause: LogEvent | None = None
     end: int = 0
     joint: bool = False
+    mixed: bool = False
 
 
 class Tracebacks:
@@ -78,11 +83,25 @@ class Tracebacks:
         self._open[_key(event)] = _Block(event, caught, end=event.offset)
 
     def _block_of(self, event: LogEvent) -> _Block | None:
-        """Return the traceback that a line belongs to: its own rank's, or the newest one where it names no rank."""
+        """Return the traceback that a line belongs to: its own rank's, or its task's newest where it names no rank."""
         found = self._open.get(_key(event))
-        if found is None and not event.rank and self._open:
-            found = max(self._open.values(), key=lambda block: block.head.offset)
+        if found is None and not event.rank:
+            near = [block for block in self._open.values() if _task(block.head) == _task(event)]
+            found = self._of_mixed(near) or max(near, key=lambda block: block.head.offset, default=None)
         return found if found is not None and event.offset - found.end < FARTHEST_BYTES else None
+
+    @staticmethod
+    def _of_mixed(near: list[_Block]) -> _Block | None:
+        """Return the first traceback without an end of several that began before any of them ended.
+
+        Rule: the next one began within a few lines. Whose end comes first cannot be told, so that none keeps its rank.
+        Fails where the end of the first one is a line that is not known: its rank is lost as well.
+        """
+        unended = [block for block in near if block.cause is None and block.head.name != "traceback"]
+        pairs = [pair for pair in pairwise(unended) if pair[1].head.offset - pair[0].head.offset < NEXT_BYTES]
+        for block in (one for pair in pairs for one in pair):
+            block.mixed = True
+        return next((block for block in unended if block.mixed), None)
 
     def interrupted(self) -> None:
         """Take that Ctrl-C ended what is open: that is no failure."""
@@ -111,12 +130,21 @@ def _goes_on(block: _Block, event: LogEvent) -> bool:
 
 
 def _key(event: LogEvent) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted(event.rank.items()))
+    """Return who printed a line: its rank, else its task, which other nodes' lines do not have."""
+    task = event.numbers.get("task")
+    return tuple(sorted(event.rank.items())) or ((("task", int(task)),) if task is not None else ())
+
+
+def _task(event: LogEvent) -> float:
+    """Return the label of the task that printed a line; -1 for none."""
+    return event.numbers.get("task", -1)
 
 
 def _one(block: _Block) -> LogEvent:
     """Return a traceback as one failure, at the place of its head, with whom the head and what the cause names."""
     head, cause = block.head, block.cause
+    if block.mixed:
+        head = replace(head, rank={}, numbers={**head.numbers, "mixed": 1.0})
     if cause is None:
         return replace(head, text="a traceback that was cut") if head.name == "traceback" else head
     if head.name == "traceback":
@@ -130,7 +158,7 @@ def _one(block: _Block) -> LogEvent:
         text=f"{head.text}: {cause.text}",
         victim=head.victim or cause.victim,
         phase=_phase(head, cause),
-        numbers={**cause.numbers, **head.numbers},
+        numbers={**cause.numbers, **head.numbers, **({"thread": 1.0} if head.name == "thread-exception" else {})},
     )
 
 

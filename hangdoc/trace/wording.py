@@ -43,10 +43,10 @@ _WORDS_OF_SURROUNDINGS = _words("frames room shared somebody space stands")
 
 _WORDS_OF_LOGS = _words(
     """
-    addresses api application assertion assigned autotuned backend block bs capturing channels check cold compiling
-    counts custom enginecore enqueued failures initializing lists llm max_total_num_tokens oomkilled ops peer
-    registering remote server_args settings shared soft space starts terminate vain torch.compile world_size wrote
-    input stayed zone
+    addresses api application assertion assigned autotuned backend block bs cancelled capturing channels check cold
+    compiling counts custom enginecore enqueued failures initializing input job lists llm max_total_num_tokens
+    oomkilled ops peer registering remote server_args settings shared soft space starts stayed terminate torch.compile
+    vain world_size wrote zone
     """
 )
 """What stands in the engines' tables of log lines."""

@@ -64,3 +64,101 @@ def test_whom_a_barrier_names_inside_a_traceback(tmp_path: Path) -> None:
 def test_a_fatal_error_is_told_whole(tmp_path: Path) -> None:
     """A segmentation fault is told in both its words."""
     assert "Segmentation fault" in of(READY + "Fatal Python error: Segmentation fault\n", tmp_path).headline
+
+
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+GONE = "RuntimeError: [x/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.1]:41234\n"
+
+
+def labelled(text: str, label: str = "0: ") -> str:
+    return "".join(label + line for line in text.splitlines(keepends=True))
+
+
+def test_the_label_of_a_task_is_no_rank(tmp_path: Path) -> None:
+    """All that one node's launch prints has its task's label; whose traceback it is says the line's own rank."""
+    text = labelled(hit("Scheduler", " TP1", GONE) + hit("Scheduler", " TP3", OOM))
+    found = of(text, tmp_path)
+    assert blamed(found) == [{"tp": 3}]
+    assert "out of GPU memory" in found.headline
+
+
+def test_two_nodes_of_one_labelled_log(tmp_path: Path) -> None:
+    """The lines of two nodes may stand between each other: the label tells whose they are."""
+    first, second = (
+        labelled(text, label).splitlines(keepends=True)
+        for text, label in ((hit("Scheduler", " TP1", GONE), "0: "), (hit("Scheduler", " TP9", OOM), "1: "))
+    )
+    mixed = "".join(line for pair in zip(first, second, strict=True) for line in pair)
+    assert blamed(of(mixed, tmp_path)) == [{"tp": 9}]
+
+
+def test_tracebacks_line_by_line_between_each_other(tmp_path: Path) -> None:
+    """Whose end is whose cannot be told: nobody is blamed, and nothing is certain."""
+    pairs = zip(hit("Scheduler", " TP1", GONE).splitlines(), hit("Scheduler", " TP3", OOM).splitlines(), strict=True)
+    mixed = "".join(f"{line}\n" for pair in pairs for line in pair)
+    found = of(mixed + "[2026-11-29 14:01:01] Received sigquit from a child process.\n", tmp_path)
+    assert (found.verdict, found.grade, blamed(found)) == ("crashed", "likely", [])
+    assert "out of GPU memory" in found.headline
+
+
+def test_who_had_loaded_is_not_blamed_for_a_load_barrier(tmp_path: Path) -> None:
+    """Of a load that was not finished by all those are late who have not said that theirs ended."""
+    begins = "".join(f"[2026-11-29 14:00:30 TP{rank}] Load weight begin. avail mem=1 GB\n" for rank in range(4))
+    ends = "".join(f"[2026-11-29 14:00:40 TP{rank}] Load weight end. type=X\n" for rank in (0, 1, 3))
+    text = "ValueError: TP rank 0 could finish the model loading, but there are other ranks that didn't finish\n"
+    found = of(begins + ends + hit("Scheduler", " TP0", text), tmp_path)
+    assert (found.verdict, blamed(found)) == ("crashed", [{"tp": 2}])
+
+
+def test_an_exit_code_belongs_to_the_rank_named_before_it(tmp_path: Path) -> None:
+    """SGLang prints which scheduler died and its exit code as two lines."""
+    begins = "".join(f"[2026-11-29 14:00:30 TP{rank}] Load weight begin. avail mem=1 GB\n" for rank in range(4))
+    dead = "Rank 3 scheduler is dead. Please check if there are relevant logs.\nExit code: -9\n"
+    found = of(begins + dead, tmp_path)
+    assert (found.verdict, blamed(found)) == ("crashed", [{"tp": 3}])
+    assert "-9" in found.headline
+    assert "dmesg" in found.next_steps[0].action
+
+
+def test_a_helper_thread_that_ended_is_no_end(tmp_path: Path) -> None:
+    """A process lives on without one of its threads; followed by a failure of a process it is a crash."""
+    thread = (
+        'Exception in thread Thread-5 (monitor):\nTraceback (most recent call last):\n  File "a.py", line 3, in f\n'
+    )
+    text = READY + ANSWER + thread + "requests.exceptions.ConnectionError: boom\n"
+    assert of(text, tmp_path).verdict == "undetermined"
+    assert of(text + "[2026-11-29 14:03:00] Received sigquit from a child process.\n", tmp_path).verdict == "crashed"
+
+
+CANCELLED = "slurmstepd: error: *** JOB 123 ON node1 CANCELLED AT 2026-11-29T15:00:00 DUE TO TIME LIMIT ***\n"
+
+
+def test_a_job_that_was_cancelled(tmp_path: Path) -> None:
+    """Whoever cancels a job may do so because it hangs: that is no crash, nor does it say that all was well."""
+    begin = "[2026-11-29 14:00:30 TP0] Load weight begin. avail mem=1 GB\n"
+    for text, place in ((begin, "in weight-load"), (READY, "after it was ready")):
+        found = of(text + CANCELLED + "srun: error: node1: task 0: Exited with exit code 15\n", tmp_path)
+        assert found.verdict == "undetermined"
+        assert f"ended from outside {place}" in found.headline
+    assert of(begin + hit("Scheduler", " TP0", OOM) + CANCELLED, tmp_path).verdict == "crashed"
+
+
+def test_a_container_that_exited_with_code_0(tmp_path: Path) -> None:
+    """A server that left without an error and was not told to is not ready; one that was told to is in order."""
+    end = "sglang-1 exited with code 0\n"
+    found = of(f"sglang-1  | {READY}{end}", tmp_path)
+    assert found.verdict == "undetermined"
+    assert "It ended after it was ready" in found.headline
+    told = f"sglang-1  | {READY}sglang-1  | [2026-11-29 14:05:00] INFO:     Shutting down\n{end}"
+    assert of(told, tmp_path).verdict == "healthy"
+    assert of(f"download-1 exited with code 0\nsglang-1  | {READY}", tmp_path).verdict == "healthy"
+
+
+def test_what_ras_says_as_text(tmp_path: Path) -> None:
+    """A process that RAS does not reach is named, and how far the ranks are."""
+    head = "NCCL version 2.28.3 compiled with CUDA 13.0\n\nErrors\n======\n\n"
+    dead = "DEAD\n  1 job process is considered dead (unreachable via the RAS network)\n"
+    dead += "  Process 3487984 on node 172.16.64.213 managing GPU 5\n"
+    assert "process 3487984 is missing" in of(head + dead, tmp_path).headline
+    few = "  6 ranks have launched up to operation 6650\n  2 ranks have launched up to operation 6649\n"
+    assert "2 ranks have launched up to operation 6649" in of(head + few, tmp_path).headline

@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,12 @@ def as_json(found: object) -> bytes:
     return json.dumps(found).encode()
 
 
-WRITERS = pytest.mark.parametrize("write", [pickled, as_json])
+def pickled_again(found: object, protocol: int) -> bytes:
+    return pickle.dumps(found, protocol=protocol)
+
+
+PROTOCOLS = [partial(pickled_again, protocol=protocol) for protocol in (3, 4, 5)]
+WRITERS = pytest.mark.parametrize("write", [pickled, as_json, *PROTOCOLS])
 
 
 def diagnosed(path: Path) -> Diagnosis:
