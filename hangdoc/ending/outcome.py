@@ -95,7 +95,7 @@ def exit_code(outcome: Outcome) -> ExitCode:
         or after.returned
         or taken
         or outcome.left
-        or any(one.is_tied for one in after.doubtful)
+        or any(one.is_tied for one in (*after.doubtful, *ended.going_on))
         or outcome.memory_is_proved is False
     ):
         return ExitCode.HANG
@@ -132,7 +132,7 @@ def _launch(outcome: Outcome) -> Json:
         "engine_version": version.value if isinstance(version, Known) else None,
         "members": [{**_member(one), "holds": list(holdings(plan.before, one.key.pid))} for one in plan.members],
         "look_alikes": [_look_alike(one) for one in plan.roll.look_alikes],
-        "supervisors": [{"name": s.name, "pid": s.pid, "command": s.command} for s in plan.roll.supervisors],
+        "supervisors": [{"name": s.name, "pid": s.pid, "command": s.command or None} for s in plan.roll.supervisors],
         "snapshot": None if outcome.snapshot is None else os.fspath(outcome.snapshot),
         "before": _before(outcome),
     }

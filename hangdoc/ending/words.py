@@ -43,10 +43,11 @@ def plan_parts(plan: Plan) -> Iterator[RenderableType]:
     yield harmless(head, "bold")
     yield from section("Members", [_member(one, plan) for one in plan.members])
     yield from section("Not touched", list(_look_alikes(plan.roll.look_alikes)))
-    rows = [
-        bullet("!", f"{one.name} may start it again; first: {one.command}", "yellow") for one in plan.roll.supervisors
-    ]
+    known = [one for one in plan.roll.supervisors if one.command]
+    rows = [bullet("!", f"{one.name} may start it again; first: {one.command}", "yellow") for one in known]
     yield from section("Supervisor", rows)
+    others = [one for one in plan.roll.supervisors if not one.command]
+    yield from section("Started by", [bullet("-", f"{one.pid}: {_short(one.name)}; it lives on") for one in others])
     yield from section("What it has", list(_stock(plan)))
 
 
