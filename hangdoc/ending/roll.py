@@ -77,7 +77,7 @@ def call_roll(forest: Forest, root: ProcessKey, include: Iterable[int] = ()) -> 
     traits = doubted(traits, forest, known | set(alone))
     weighed = _weigh(forest, traits, members, outsiders)
     admitted = _admit(forest, members, outsiders, weighed)
-    joined = {pid: (because,) for pid, because in admitted.items()}
+    joined: dict[int, tuple[str, ...]] = {pid: (because,) for pid, because in admitted.items()}
     for pid in include:
         added = {one: because for one, because in included(forest, pid).items() if one not in known | set(joined)}
         refuse_other_launches(forest, root.pid, added)

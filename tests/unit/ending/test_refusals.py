@@ -187,7 +187,10 @@ def test_an_interruption_before_the_plan_is_declining(theatre: Theatre) -> None:
     early = "import os, signal, sys; from hangdoc.cli import entry\n"
     early += "def hook(event, told):\n if event == 'import' and told[0] == WHEN: os.kill(os.getpid(), signal.SIGINT)\n"
     early += "sys.addaudithook(hook)\n"
-    for module in ("typer", "hangdoc.cli.asking"):
+    early += "import typer.core\nparse = typer.core.TyperGroup.parse_args\n"
+    early += "def parsing(*a): WHEN == 'parsing' and os.kill(os.getpid(), signal.SIGINT); return parse(*a)\n"
+    early += "typer.core.TyperGroup.parse_args = parsing\n"
+    for module in ("hangdoc.cli.main", "parsing", "hangdoc.cli.asking"):
         program = f"WHEN = {module!r}\n{early}entry.main()"
         command = [sys.executable, "-c", program, "kill-clean", str(cast["rank0"].pid), "--dry-run"]
         done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
