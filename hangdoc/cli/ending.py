@@ -16,7 +16,7 @@ from hangdoc.ending.outcome import Outcome, document, exit_code, with_doubtful, 
 from hangdoc.ending.plan import Plan, calling_users, prepared, stray_files, targets
 from hangdoc.ending.records import Thing
 from hangdoc.ending.words import outcome_parts
-from hangdoc.errors import ExitCode
+from hangdoc.errors import ExitCode, HangdocError
 
 
 def end(pid: int | None, port: int | None, wishes: Wishes) -> ExitCode:
@@ -31,7 +31,10 @@ def end(pid: int | None, port: int | None, wishes: Wishes) -> ExitCode:
             present(plans, strays, wishes)
         if wishes.dry_run:
             return _finish([Outcome(plan) for plan in plans], strays, wishes)
-        return _finish(_carry_out_all(plans, wishes), strays, wishes)
+        try:
+            return _finish(_carry_out_all(plans, wishes), strays, wishes)
+        except KeyboardInterrupt as error:  # the procedure reports its own; this one came to the report
+            raise HangdocError("interrupted", "look at what is left with --dry-run", ExitCode.HANG) from error
 
 
 def _carry_out_all(plans: Sequence[Plan], wishes: Wishes) -> list[Outcome]:

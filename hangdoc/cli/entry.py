@@ -7,12 +7,18 @@ import sys
 INTERRUPTED = 3
 """ExitCode.UNDETERMINED, which is not imported yet when it is needed here."""
 
+DECLINED = 2
+"""ExitCode.USAGE: to interrupt kill-clean before its first step is to decline."""
+
 
 def main() -> None:
     """Run the command line of this process; never returns. Ctrl-C during the imports is no fault either."""
     try:
         _run(sys.argv[1:])
     except KeyboardInterrupt:
+        if sys.argv[1:2] == ["kill-clean"]:
+            sys.stderr.write("hangdoc: interrupted. Nothing was touched.\n")
+            sys.exit(DECLINED)
         sys.stderr.write("hangdoc: interrupted before there was a result.\n")
         sys.exit(INTERRUPTED)
 

@@ -38,6 +38,13 @@ class OneCommand(_Helpful, TyperCommand):
 class Commands(_Helpful, TyperGroup):
     """The commands; a failure that typer would make an exit code of its own from leaves them in disguise."""
 
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        """Parse what stands before the command; typer makes of Ctrl-C here an exit of its own without a word."""
+        try:
+            return super().make_context(*args, **extra)
+        except KeyboardInterrupt as error:
+            raise _EscapedError from error
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
         try:

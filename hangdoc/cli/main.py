@@ -14,7 +14,7 @@ from hangdoc.cli.command import TakesCommand
 from hangdoc.cli.escape import Commands, OneCommand, escaped
 from hangdoc.cli.failure import complain
 from hangdoc.cli.output import emit
-from hangdoc.errors import ExitCode
+from hangdoc.errors import ExitCode, HangdocError
 
 app = typer.Typer(
     cls=Commands,
@@ -70,6 +70,13 @@ def run(arguments: list[str]) -> int:
     try:
         return int(app(arguments, prog_name="hangdoc", standalone_mode=False) or ExitCode.OK)
     except KeyboardInterrupt as error:
-        return complain(error)
+        return complain(_told(error, arguments[0]))
     except Exception as error:  # noqa: BLE001 - a fault of hangdoc must not end with 1, which says that the target hangs
-        return complain(escaped(error))
+        return complain(_told(escaped(error), arguments[0]))
+
+
+def _told(error: BaseException, command: str) -> BaseException:
+    """Make of Ctrl-C what it means to a command: from its first step on kill-clean reports an interruption itself."""
+    if isinstance(error, KeyboardInterrupt) and command == "kill-clean":
+        return HangdocError("interrupted", "nothing was touched")
+    return error

@@ -87,19 +87,26 @@ def exit_code(outcome: Outcome) -> ExitCode:
         return ExitCode.HANG
     if ended is None or after is None:
         return ExitCode.OK
+    if is_left(outcome) or any(one.is_tied for one in (*after.doubtful, *ended.going_on)):
+        return ExitCode.HANG
+    return ExitCode.OK if outcome.memory_is_proved else ExitCode.UNDETERMINED
+
+
+def is_left(outcome: Outcome) -> bool:
+    """Say whether something of the launch is there beyond doubt, or came back."""
+    ended, after = outcome.ended, outcome.after
+    if ended is None or after is None:
+        return False
     taken = any(port.listened and not port.free for port in after.ports)
-    if (
+    return bool(
         ended.survivors
         or ended.restless
         or ended.newcomers
         or after.returned
         or taken
         or outcome.left
-        or any(one.is_tied for one in after.doubtful)
         or outcome.memory_is_proved is False
-    ):
-        return ExitCode.HANG
-    return ExitCode.OK if outcome.memory_is_proved else ExitCode.UNDETERMINED
+    )
 
 
 def worst(codes: Iterable[ExitCode]) -> ExitCode:
@@ -132,7 +139,7 @@ def _launch(outcome: Outcome) -> Json:
         "engine_version": version.value if isinstance(version, Known) else None,
         "members": [{**_member(one), "holds": list(holdings(plan.before, one.key.pid))} for one in plan.members],
         "look_alikes": [_look_alike(one) for one in plan.roll.look_alikes],
-        "supervisors": [{"name": s.name, "pid": s.pid, "command": s.command} for s in plan.roll.supervisors],
+        "supervisors": [{"name": s.name, "pid": s.pid, "command": s.command or None} for s in plan.roll.supervisors],
         "snapshot": None if outcome.snapshot is None else os.fspath(outcome.snapshot),
         "before": _before(outcome),
     }

@@ -158,6 +158,7 @@ def _prepare(root: ProcessKey, include: Sequence[int], proc: Path, stack: ExitSt
     # Once more, now that nobody's pid can change hands: what was read is then of the processes that are held.
     again, traits = call_roll(read_forest(proc), root, include)
     muster.confirm(again.members)
+    _refuse_the_dead(muster, again, root)
     _refuse_members(muster, proc)
     pids = frozenset(key.pid for key in muster.members)
     read = stack.enter_context(reader(roll.launch, proc, pids))
@@ -187,6 +188,16 @@ def _refuse_root(forest: Forest, root: ProcessKey) -> None:
         raise HangdocError(
             f"{root.pid} ({complaints.shown(entry.title)}) runs other programs than a launch, too",
             "give the pid of a process of the launch",
+        )
+
+
+def _refuse_the_dead(muster: Muster, roll: Roll, root: ProcessKey) -> None:
+    """Raise when nobody lives: a zombie is its parent's to bury, and there is nothing to end or to prove."""
+    if not muster.members and all(one.entry.state in "ZX" for one in roll.members):
+        raise HangdocError(
+            f"{root.pid} is dead already, its parent has not waited for it, and it left nobody: nothing to end",
+            "it goes when its parent waits for it or ends",
+            ExitCode.UNOBSERVABLE,
         )
 
 

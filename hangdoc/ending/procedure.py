@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hangdoc.ending.control import kill_control_group, kill_process_groups
 from hangdoc.ending.freeze import Freezer
+from hangdoc.ending.frozen import frozen_group
 from hangdoc.ending.muster import Muster
 from hangdoc.ending.records import Ended, LookAlike, Member, Survivor
 from hangdoc.ending.wrappers import Wrapped, look_below
@@ -62,6 +63,12 @@ WATCH_S, WATCH_STEP_S = 0.4, 0.02
 
 WATCHES = 3
 """How often the watch begins anew because somebody was ended in it. Arbitrary."""
+
+RETURNS = {
+    True: "the launch may come back, for this script has a loop",
+    None: "whether it starts the launch again is not known, for its script cannot be read",
+}
+"""What is said of a script that goes on, by whether it repeats itself."""
 
 Say = Callable[[str], None]
 
@@ -231,7 +238,10 @@ class Procedure:
         if not wrapped.again and (wrapped.other or wrapped.tool):
             because = f"it went on to {wrapped.other or wrapped.tool}"
             because += f"; to end it, too: kill {member.key.pid}" if member.key.pid != 1 else ""
-            self._going_on.append(LookAlike(member.key, member.process.title, because))
+            if wrapped.repeats is not False:
+                because = f"{RETURNS[wrapped.repeats]}; {because}"
+            is_left = wrapped.repeats is not False
+            self._going_on.append(LookAlike(member.key, member.process.title, because, is_left, is_left))
             return
         if wrapped.again:
             self._muster.adopt_children_of(member.key)
@@ -264,6 +274,8 @@ def futile(proc: Path, muster: Muster, root: ProcessKey, hang: str) -> str:
         state = _state(proc, one.key)
         if state in {"T", "t"}:
             return f"process {one.key.pid} is stopped and would not hear it"
+        if state == "D" and frozen_group(proc, one.key):
+            return f"process {one.key.pid} is frozen by its control group"
         if state == "D":
             return f"process {one.key.pid} is in the kernel's hands (state D)"
     try:
@@ -289,7 +301,9 @@ def survivor(member: Member, proc: Path, *, interrupted: bool = False) -> Surviv
     except OSError:
         waits_in = ""
     because = "it lived when hangdoc was interrupted" if interrupted else "SIGKILL did not end it in time"
-    if state == "D":
+    if state == "D" and (group := frozen_group(proc, member.key)):
+        because = f"its control group {group} is frozen (docker pause); SIGKILL takes effect when that is thawed"
+    elif state == "D":
         because = "it is in a system call that nothing interrupts; SIGKILL takes effect when that returns"
     elif member.key.pid == 1:
         because = "it is pid 1 of this namespace: no signal from inside ends it"

@@ -78,11 +78,17 @@ def _returned(plan: Plan, ended: Ended, proc: Path) -> tuple[LookAlike, ...]:
         time.sleep(POLL_S)
 
 
+def _first(plan: Plan, parent: int) -> str:
+    """Say what ends a program that was seen to start the launch again; the known managers have their own command."""
+    is_own = any(one.pid == parent and not one.command for one in plan.roll.supervisors)
+    return f" (to end it, first: kill {parent})" if is_own else ""
+
+
 def _started_again(forest: Forest, plan: Plan, commands: set[tuple[str, ...]]) -> tuple[LookAlike, ...]:
     known = {one.key for one in plan.roll.members} | {one.key for one in plan.roll.look_alikes}
     parents = {one.pid for one in plan.roll.supervisors} | {one.entry.ppid for one in plan.roll.members}
     return tuple(
-        LookAlike(one.key, one.title, f"started again by {one.ppid}")
+        LookAlike(one.key, one.title, f"started again by {one.ppid}{_first(plan, one.ppid)}")
         for one in forest.table.values()
         if one.argv
         and one.argv in commands

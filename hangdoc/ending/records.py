@@ -44,7 +44,10 @@ class LookAlike:
 
 @dataclass(frozen=True)
 class Supervisor:
-    """What starts the launch again when it ends. pid: None when it is not visible here; command: what stops it."""
+    """Who starts, or may start, the launch again when it ends. pid: None when it is not visible here.
+
+    command: what stops it; "" when it only started the launch, and nothing says that it would start it again.
+    """
 
     name: str
     pid: int | None

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hangdoc.ending.descriptors import read_open
 from hangdoc.ending.exclusive import doubted, without_shared
+from hangdoc.ending.included import included, refuse_other_launches
 from hangdoc.ending.kinship import Kin, Traits, close_over, kin, read_traits
 from hangdoc.ending.lookalikes import look_alikes
 from hangdoc.ending.peers import unix_peers
@@ -76,8 +77,11 @@ def call_roll(forest: Forest, root: ProcessKey, include: Iterable[int] = ()) -> 
     traits = doubted(traits, forest, known | set(alone))
     weighed = _weigh(forest, traits, members, outsiders)
     admitted = _admit(forest, members, outsiders, weighed)
-    joined = {pid: (because,) for pid, because in admitted.items()}
-    joined |= {pid: ("named with --include",) for pid in include if _may_include(forest, pid, known | set(joined))}
+    joined: dict[int, tuple[str, ...]] = {pid: (because,) for pid, because in admitted.items()}
+    for pid in include:
+        added = {one: because for one, because in included(forest, pid).items() if one not in known | set(joined)}
+        refuse_other_launches(forest, root.pid, added)
+        joined |= added
     setting = Setting(None, launch.engine, launch.settings, forest.proc)
     for pid, reasons in joined.items():
         entry = forest.table[pid]
@@ -130,18 +134,6 @@ def _left_by(entry: Entry, dead: list[Entry], forest: Forest) -> str:
             if number == leader.pid and leader.key.start_ticks <= entry.key.start_ticks:
                 return f"in the {what} that {number}, dead and not waited for, led"
     return ""
-
-
-def _may_include(forest: Forest, pid: int, known: set[int]) -> bool:
-    entry = forest.table.get(pid)
-    if pid in known:
-        return False
-    if entry is None:
-        raise HangdocError(f"there is no process {pid} to include", "look at the pid again", ExitCode.UNOBSERVABLE)
-    if pid in forest.never or pid == 1 or entry.kind in {"kernel", "manager"}:
-        what = "hangdoc itself or its caller" if pid in forest.never else "part of the system"
-        raise HangdocError(f"{pid} ({entry.title}) is {what}", "it is never ended: leave --include out for it")
-    return True
 
 
 def _with(launch: Launch, members: list[Member]) -> Launch:

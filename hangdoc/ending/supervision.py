@@ -43,7 +43,8 @@ def supervisors(forest: Forest, top: Entry) -> tuple[Supervisor, ...]:
     """Name what restarts a launch, nearest first; top: its outermost member.
 
     Rule: a systemd service whose control group holds it; else its parent, if that is a known supervisor or a program
-    that is neither shell nor terminal. A home-made parent may or may not start it again: it is named, not touched.
+    that is neither shell nor terminal. A home-made parent may or may not start it again: it is named, and no command
+    that ends it is proposed.
     """
     found: list[Supervisor] = []
     parent = forest.table.get(top.ppid)
@@ -78,4 +79,4 @@ def _named(forest: Forest, parent: Entry) -> Supervisor | None:
             return Supervisor(part, parent.pid, KNOWN[part])
     if parent.kind != "program":
         return None
-    return Supervisor(shown(parent.title), parent.pid, f"kill {parent.pid}")
+    return Supervisor(shown(parent.title), parent.pid, "")  # most of these start it once: a test runner, a notebook

@@ -10,7 +10,7 @@ from rich.text import Text
 from hangdoc.ending.lookalikes import OWN_PYTHON
 from hangdoc.ending.memory import holdings, was_used
 from hangdoc.ending.namespaces import caveat
-from hangdoc.ending.outcome import Outcome, counts, exit_code
+from hangdoc.ending.outcome import Outcome, counts, exit_code, is_left
 from hangdoc.ending.plan import Plan
 from hangdoc.ending.records import After, GpuProof, LookAlike, Member, PortProof, Removal, Survivor, Thing
 from hangdoc.ending.remains import removal_command
@@ -43,10 +43,11 @@ def plan_parts(plan: Plan) -> Iterator[RenderableType]:
     yield harmless(head, "bold")
     yield from section("Members", [_member(one, plan) for one in plan.members])
     yield from section("Not touched", list(_look_alikes(plan.roll.look_alikes)))
-    rows = [
-        bullet("!", f"{one.name} may start it again; first: {one.command}", "yellow") for one in plan.roll.supervisors
-    ]
+    known = [one for one in plan.roll.supervisors if one.command]
+    rows = [bullet("!", f"{one.name} may start it again; first: {one.command}", "yellow") for one in known]
     yield from section("Supervisor", rows)
+    others = [one for one in plan.roll.supervisors if not one.command]
+    yield from section("Started by", [bullet("-", f"{one.pid}: {_short(one.name)}; it lives on") for one in others])
     yield from section("What it has", list(_stock(plan)))
 
 
@@ -156,16 +157,26 @@ def _verdict(outcome: Outcome, code: ExitCode) -> RenderableType:
     if ended.interrupted:
         state = f"{len(ended.survivors)} still there" if ended.survivors else "nothing was proved"
         return harmless(f"INTERRUPTED  {count}, {state}", "bold red")
-    doubtful = outcome.after.doubtful if outcome.after is not None else ()
-    doubt = f"{len(doubtful)} in doubt left alive" if doubtful else ""
+    said = "; ".join(_said(outcome)) or "nothing is left"
     if code is ExitCode.OK:
-        left = "the script that started it goes on" if ended.going_on else ""
-        said = "; ".join(one for one in (left, doubt) if one) or "nothing is left"
         return harmless(f"GONE  {count}, {said}", "bold green")
-    more = f"; {doubt}" if doubt else ""
     if code is ExitCode.UNDETERMINED:
+        more = f"; {said}" if said != "nothing is left" else ""
         return harmless(f"GONE, NOT PROVED  {count}; GPU memory could not be compared{more}", "bold yellow")
-    return harmless(f"NOT CLEAN  {count}, something is left{more}", "bold red")
+    return harmless(f"NOT CLEAN  {count}, {said}", "bold red")
+
+
+def _said(outcome: Outcome) -> Iterator[str]:
+    """Yield what keeps "nothing is left" from being said."""
+    if is_left(outcome):
+        yield "something is left"
+    going_on = outcome.ended.going_on if outcome.ended is not None else ()
+    if going_on:
+        again = any(one.is_tied for one in going_on)
+        yield "the script that started it goes on" + (" and may start it again" if again else "")
+    doubtful = outcome.after.doubtful if outcome.after is not None else ()
+    if doubtful:
+        yield f"{len(doubtful)} in doubt left alive"
 
 
 def _newcomers(found: Sequence[LookAlike]) -> Iterator[RenderableType]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hangdoc.ending.muster import Muster
 from hangdoc.ending.roll import read_forest
+from hangdoc.ending.scripts import may_repeat
 from hangdoc.launch.complaints import shown
 from hangdoc.launch.table import Entry
 from hangdoc.model.process import ProcessKey
@@ -19,13 +20,14 @@ class Wrapped:
 
     unsettled: it has a child that is still a copy of itself, about to become another program, or runs a tool.
     tool: a small tool that it runs since its program has ended; it may be over at once (date), or be what the script is
-    there for now (sleep).
+    there for now (sleep). repeats: its script has a loop, so that the launch may come back; None: it cannot be read.
     """
 
     again: bool = False
     other: str = ""
     unsettled: bool = False
     tool: str = ""
+    repeats: bool | None = False
 
 
 def look_below(proc: Path, muster: Muster, left: Set[ProcessKey]) -> dict[ProcessKey, Wrapped]:
@@ -54,7 +56,8 @@ def look_below(proc: Path, muster: Muster, left: Set[ProcessKey]) -> dict[Proces
         other = [one for one in children if one.key in left] + [one for one in programs if one.argv not in commands]
         tool = _runs([one for one in fresh if one.kind == "companion"])
         again = bool(programs) and not other
-        found[member.key] = Wrapped(again, _runs(other), bool(copies or tool) and not programs, tool)
+        repeats = may_repeat(proc, now) if now is not None else False
+        found[member.key] = Wrapped(again, _runs(other), bool(copies or tool) and not programs, tool, repeats)
     return found
 
 

@@ -111,6 +111,7 @@ def _ending(ending: Ending) -> Iterator[RenderableType]:
         what = "; ".join((*one.because, *holdings(ending.before, one.key.pid)))
         yield bullet("-", f"{one.key.pid} {rank_text(one.process.role, one.process.rank)}: {what}")
     for supervisor in ending.roll.supervisors:
-        yield bullet("!", f"{supervisor.name} may start it again; first: {supervisor.command}", "yellow")
+        first = f" may start it again; first: {supervisor.command}" if supervisor.command else " started it"
+        yield bullet("!" if supervisor.command else "-", f"{supervisor.name}{first}", "yellow")
     root = ending.roll.launch.root.pid
     yield bullet("", f"hangdoc kill-clean {root} --dry-run also lists who is not touched, and why", "dim")

@@ -131,6 +131,24 @@ def test_a_script_that_starts_the_launch_again_ends_with_it(theatre: Theatre) ->
     assert theatre.left() == set()
 
 
+@pytest.mark.parametrize("way", ["inline", "file", "deleted"])
+def test_a_script_that_may_start_the_launch_again_is_not_finished(theatre: Theatre, way: str) -> None:
+    """A loop that sleeps before it starts the launch again looks like a script that went on: that the launch may come
+    back is told, with what ends the script, and the code is 1; so where the script cannot be read."""
+    text = f"while true; do {shlex.join(theatre.server())}; sleep 1000; done\n"
+    script = theatre.folder / "again.sh"
+    script.write_text(text)
+    job = theatre.start(["bash", "-c", text] if way == "inline" else ["bash", str(script)])
+    cast = theatre.wait_for("launcher", "rank0", "rank1")
+    if way == "deleted":
+        script.unlink()
+    code, launch = end(theatre, cast["rank0"])
+    assert code == 1, launch
+    told = {one["pid"]: one["because"] for one in launch["done"]["going_on"]}
+    assert ("is not known" if way == "deleted" else "may come back") in told[job.pid]
+    assert f"kill {job.pid}" in told[job.pid]
+
+
 def test_a_script_that_goes_on_to_something_else_is_left(theatre: Theatre) -> None:
     """A job script that runs the user's own program after the server is not ended, and that is said."""
     script = theatre.folder / "job.sh"
@@ -177,8 +195,10 @@ def test_what_a_supervisor_starts_again_is_told(theatre: Theatre) -> None:
     code, launch = end(theatre, cast["rank0"])
     assert code == 1
     assert [one["pid"] for one in launch["supervisors"]] == [supervisor.pid]
-    assert launch["supervisors"][0]["command"] == f"kill {supervisor.pid}"
-    assert len(launch["after"]["returned"]) == 1
+    assert launch["supervisors"][0]["command"] is None
+    assert [one["because"] for one in launch["after"]["returned"]] == [
+        f"started again by {supervisor.pid} (to end it, first: kill {supervisor.pid})"
+    ]
     assert supervisor.poll() is None
     assert not lives(cast["rank0"])
 
@@ -295,6 +315,7 @@ def test_a_member_in_the_kernels_hands_is_reported(theatre: Theatre) -> None:
         assert code == 1
         assert [(one["pid"], one["state"]) for one in launch["done"]["survivors"]] == [(cast["rank1"].pid, "D")]
         assert launch["done"]["survivors"][0]["waits_in"]
+        assert f"its control group /{folder.name} is frozen" in launch["done"]["survivors"][0]["because"]
         assert not lives(cast["rank0"])
     finally:
         (folder / "freezer.state").write_text("THAWED")

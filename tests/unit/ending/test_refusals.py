@@ -15,7 +15,7 @@ import pytest
 
 from tests.conftest import NOT_TO_BE_HAD
 from tests.unit.cli.commands import LONGEST_S, argv, complaint, environment
-from tests.unit.ending.theatre import Theatre, lives
+from tests.unit.ending.theatre import PATIENTS, Theatre, lives
 
 NOBODY = 65534
 
@@ -132,3 +132,68 @@ def test_an_ending_that_nobody_reads_is_carried_out(theatre: Theatre) -> None:
     os.close(writer)
     assert done.returncode == 0
     assert theatre.left() == set()
+
+
+def test_a_part_of_another_launch_is_not_included(theatre: Theatre) -> None:
+    """--include of another launch's root or rank would leave that one headless: exit 2, both are named, all live."""
+    cast = theatre.launch("plain", "rank0", "rank1")
+    theatre.forget("launcher", "rank0", "rank1")
+    other = theatre.launch("plain", "rank0", "rank1")
+    for name in ("launcher", "rank0"):
+        ended = theatre.kill_clean(str(cast["launcher"].pid), "--yes", "--include", str(other[name].pid))
+        assert ended.code == 2
+        assert str(cast["launcher"].pid) in complaint(ended)
+        assert f"kill-clean {other['launcher'].pid}" in complaint(ended)
+    assert all(lives(key) for key in (*cast.values(), *other.values()))
+
+
+def test_what_an_included_program_started_ends_with_it(theatre: Theatre) -> None:
+    """--include PID takes that program's own children, too: nobody else would look after them."""
+    cast = theatre.launch("plain", "rank0", "rank1")
+    theatre.start([sys.executable, "-S", str(PATIENTS / "acts.py"), "unknown"])
+    added = theatre.wait_for("program", "part")
+    ended = theatre.kill_clean(
+        str(cast["launcher"].pid), "--yes", "--no-snapshot", "--include", str(added["program"].pid)
+    )
+    assert ended.code == 0, ended.out
+    assert theatre.left() == set()
+
+
+def test_a_thread_is_not_included(theatre: Theatre) -> None:
+    """A thread's number is told from a process's: exit 4, with the process to name."""
+    program = "import threading, signal, os; t = threading.Thread(target=signal.pause); t.start(); os.write(1, b'x')"
+    cast = theatre.launch("plain", "rank0", "rank1")
+    process = theatre.start([sys.executable, "-S", "-c", program], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.read(1)
+    tid = max(int(one.name) for one in Path(f"/proc/{process.pid}/task").iterdir())
+    ended = theatre.kill_clean(str(cast["launcher"].pid), "--yes", "--include", str(tid))
+    assert ended.code == 4
+    assert f"is a thread of process {process.pid}" in complaint(ended)
+
+
+def test_a_zombie_that_left_nobody_is_no_launch(theatre: Theatre) -> None:
+    """A dead process without anybody left cannot be ended: exit 4, and nothing is called gone."""
+    dead = theatre.start([sys.executable, "-S", "-c", ""])
+    os.waitid(os.P_PID, dead.pid, os.WEXITED | os.WNOWAIT)
+    ended = theatre.kill_clean(str(dead.pid), "--yes", "--no-snapshot")
+    assert ended.code == 4, ended.out
+    assert "dead" in complaint(ended)
+
+
+def test_an_interruption_before_the_plan_is_declining(theatre: Theatre) -> None:
+    """Ctrl-C while the command is still being loaded: exit 2, nothing was touched."""
+    cast = theatre.launch("plain", "rank0", "rank1")
+    early = "import os, signal, sys; from hangdoc.cli import entry\n"
+    early += "def hook(event, told):\n if event == 'import' and told[0] == WHEN: os.kill(os.getpid(), signal.SIGINT)\n"
+    early += "sys.addaudithook(hook)\n"
+    early += "import typer.core\nparse = typer.core.TyperGroup.parse_args\n"
+    early += "def parsing(*a): WHEN == 'parsing' and os.kill(os.getpid(), signal.SIGINT); return parse(*a)\n"
+    early += "typer.core.TyperGroup.parse_args = parsing\n"
+    for module in ("hangdoc.cli.main", "parsing", "hangdoc.cli.asking"):
+        program = f"WHEN = {module!r}\n{early}entry.main()"
+        command = [sys.executable, "-c", program, "kill-clean", str(cast["rank0"].pid), "--dry-run"]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
+        assert done.returncode == 2, done.stderr
+        assert "Nothing was touched" in done.stderr
+    assert all(lives(key) for key in cast.values())
