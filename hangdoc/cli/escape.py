@@ -53,6 +53,6 @@ class Commands(_Helpful, TyperGroup):
             raise _EscapedError from error
 
 
-def escaped(error: Exception) -> BaseException:
+def escaped(error: BaseException) -> BaseException:
     """Return what a command raised, without the disguise."""
     return error.__cause__ or error if isinstance(error, _EscapedError) else error

@@ -69,9 +69,7 @@ def run(arguments: list[str]) -> int:
         return ExitCode.USAGE
     try:
         return int(app(arguments, prog_name="hangdoc", standalone_mode=False) or ExitCode.OK)
-    except KeyboardInterrupt as error:
-        return complain(_told(error, arguments[0]))
-    except Exception as error:  # noqa: BLE001 - a fault of hangdoc must not end with 1, which says that the target hangs
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - a fault must not be 1, which means a hang
         return complain(_told(escaped(error), arguments[0]))
 
 
