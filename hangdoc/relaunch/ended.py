@@ -57,6 +57,32 @@ def _what_stands_in_the_way(outcome: Outcome, after: After, port: int | None) ->
     return "" if taken is None else f"port {taken.number}: {taken.says}"
 
 
+def start_again(outcome: Outcome) -> Iterator[str]:
+    """Yield what is left of a launch that was to be ended, and how it is started again: nothing was started for it."""
+    ended = outcome.ended
+    steps = () if ended is None else ended.steps
+    survivors = () if ended is None else ended.survivors
+    if outcome.after is not None and outcome.after.returned:
+        return  # it runs again, as it was
+    if not steps and survivors:
+        yield "no signal was sent: the old launch is as it was"
+        return
+    root = outcome.plan.roll.launch.root
+    # Ranks first: a launcher that was asked to end is on its way out, and its pid would name nobody.
+    left = sorted(survivors, key=lambda one: one.key == root)
+    if left:
+        yield f"left of the old launch: {', '.join(f'{one.key.pid} ({one.title})' for one in left)}"
+        yield f"to end what is left: hangdoc kill-clean {left[0].key.pid}"
+    yield advice(outcome)
+
+
+def advice(outcome: Outcome) -> str:
+    """Say how a launch that was ended is started again."""
+    if outcome.snapshot is None:
+        return "to start it again, give its command line: hangdoc relaunch -- COMMAND"
+    return f"to start it again: hangdoc relaunch --from {outcome.snapshot}"
+
+
 def account(outcome: Outcome) -> Iterator[str]:
     """Yield what there is to say about an ending, one line each."""
     ended, after = outcome.ended, outcome.after

@@ -74,6 +74,8 @@ def serve():
 
 
 def main(act):
+    if act == "asked":
+        signal.signal(signal.SIGTERM, lambda *_: tell("asked"))
     log(f"server_args=ServerArgs({' '.join(sys.argv[1:])})")
     if act == "dies":
         log(f"ValueError: no weights; key {os.environ.get('MY_API_KEY')}")
