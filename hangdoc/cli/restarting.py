@@ -96,7 +96,7 @@ def _start(course: Course, command: Command, additions: Additions | None, wishes
     watched = Watched("interrupted", ExitCode.UNDETERMINED) if stop.asked else _watch(course, started, wishes)
     course.end, course.diagnosis = watched.end, watched.diagnosis
     if watched.code is ExitCode.HANG and wishes.kill_on_hang and watched.end in {"hang", "exit", "time"}:
-        course.ended_again = end_again(started.handle.key, plan.log.parent, say)
+        course.ended_again = end_again(started, plan.log.parent, say)
     tell(course, watched)
     return watched.code
 

@@ -8,28 +8,37 @@ from pathlib import Path
 from hangdoc.ending.carry_out import carry_out, snapshot_path
 from hangdoc.ending.outcome import Outcome
 from hangdoc.ending.plan import Plan as Ending
-from hangdoc.ending.plan import prepared
+from hangdoc.ending.plan import prepared, targets
 from hangdoc.ending.records import After
 from hangdoc.errors import HangdocError
-from hangdoc.model.process import ProcessKey
+from hangdoc.launch.start import Started
 from hangdoc.relaunch.watch import Say
 
 GPU_TIMEOUT_S = 30.0
 """How long GPU memory may take to come back: kill-clean's default."""
 
 
+NO_SNAPSHOT = "leave the evidence out: --no-snapshot"
+"""What kill-clean advises, which has that option."""
+
+
 def end(ending: Ending, folder: Path, say: Say) -> Outcome:
     """End a launch; the evidence goes to a folder that is known to be writable."""
-    outcome = carry_out(ending, folder / snapshot_path(ending), GPU_TIMEOUT_S, lambda step: say(f"hangdoc: {step}"))
+    try:
+        outcome = carry_out(ending, folder / snapshot_path(ending), GPU_TIMEOUT_S, lambda step: say(f"hangdoc: {step}"))
+    except HangdocError as error:
+        remedy = error.remedy.replace(NO_SNAPSHOT, f"give a --log elsewhere, not in {folder}: the trace lies beside it")
+        raise HangdocError(error.message, remedy, error.exit_code) from error
     for line in account(outcome):
         say(f"hangdoc: {line}")
     return outcome
 
 
-def end_again(root: ProcessKey, folder: Path, say: Say) -> Outcome | None:
-    """End what was started; None when nobody is left of it."""
+def end_again(started: Started, folder: Path, say: Say) -> Outcome | None:
+    """End what was started, by a member that lives when its first process does not; None when nobody is left of it."""
+    living, root = started.living_pid(), started.handle.key
     try:
-        with prepared(lambda: [root], ()) as plans:
+        with prepared(lambda: targets(living, None) if living not in {None, root.pid} else [root], ()) as plans:
             return end(plans[0], folder, say)
     except HangdocError as error:
         say(f"hangdoc: {error.message}")
