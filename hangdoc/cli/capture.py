@@ -26,7 +26,7 @@ def capture(
     """Say what a directory of captured hidden states holds, or check it.
 
     Exit code 1: capture has stopped by itself (status), a sample is damaged
-    (verify). A number that is missing is told and is no damage: a sample with
+    (verify) or no regular file (both). A number that is missing is told and is no damage: a sample with
     NaN is never written. Neither changes anything; a capture may be running.
 
     \b
@@ -44,7 +44,7 @@ def capture(
     try:
         if action is Action.status:
             document = status(read(directory))
-            lines, is_bad = words.status_lines(document), is_stopped(document)
+            lines, is_bad = words.status_lines(document), is_stopped(document) or bool(document["damaged"])
         else:
             document = verify(read(directory))
             lines, is_bad = words.verify_lines(document), bool(document["damaged"])

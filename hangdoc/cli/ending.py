@@ -11,6 +11,7 @@ from hangdoc.cli.asking import Wishes, nothing_touched, present
 from hangdoc.cli.failure import progress, say
 from hangdoc.cli.output import emit, emit_json, to_terminal
 from hangdoc.ending.carry_out import carry_out, not_begun, snapshot_path
+from hangdoc.ending.interruption import interruptible
 from hangdoc.ending.named import refuse_callers, refuse_outsider
 from hangdoc.ending.outcome import Outcome, document, exit_code, with_doubtful, worst
 from hangdoc.ending.plan import Plan, calling_users, prepared, stray_files, targets
@@ -21,7 +22,7 @@ from hangdoc.errors import ExitCode, HangdocError
 
 def end(pid: int | None, port: int | None, wishes: Wishes) -> ExitCode:
     """End what is meant; returns the exit code."""
-    with ExitStack() as stack:
+    with interruptible(), ExitStack() as stack:
         with nothing_touched():
             refuse_callers(pid)
             strays = stray_files(calling_users()) if pid is None and port is None else []

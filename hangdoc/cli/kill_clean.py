@@ -53,8 +53,9 @@ def kill_clean(
       hangdoc kill-clean --port 30000 --yes
 
     \b
-    Exit codes: 0 all is gone, 1 something survived or was left, or Ctrl-C
-    in the middle, 2 wrong use or declined, 3 GPU memory could not be compared, 4 not yours or not there.
+    Exit codes: 0 all is gone, 1 something survived or was left, or Ctrl-C,
+    SIGTERM or SIGHUP in the middle, 2 wrong use or declined,
+    3 GPU memory could not be compared, 4 not yours or not there.
     """
     from hangdoc.cli.asking import Wishes
     from hangdoc.cli.ending import end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,9 @@ import typer
 
 if TYPE_CHECKING:
     from hangdoc.samples.wish import Wish
+
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""Names of environment variables that shells can set and read: POSIX 8.1, and small letters."""
 
 
 def wish_of(layers: str | None, directory: Path | None, form: str | None) -> Wish | None:
@@ -50,5 +54,7 @@ def pairs_of(option: str, given: Iterable[str] | None) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not name or not equals:
             raise typer.BadParameter(f"{option}: write {'NAME' if option == '--set' else 'TOKEN'}=VALUE")
+        if option == "--set" and VARIABLE.fullmatch(name) is None:
+            raise typer.BadParameter(f"--set: {name!r} is no name of a variable")
         found[name] = value
     return found

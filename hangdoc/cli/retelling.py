@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,9 +15,13 @@ from hangdoc.relaunch.planning import Wishes
 from hangdoc.relaunch.secrets import hidden_values, veiled
 from hangdoc.relaunch.watch import Watched
 from hangdoc.relaunch.words import plan_parts
+from hangdoc.trace.log_text import LogRedactor
 
 LAST_LINES = 5
-"""Lines of the log that are shown when the launch ended at once. Arbitrary."""
+"""Lines of the log that are shown when the launch ended. Arbitrary."""
+
+MOST_BYTES, LONGEST_LINE = 1 << 16, 4096
+"""Of the log's end, and of each line, that are redacted for them. Arbitrary."""
 
 
 def present(course: Course, wishes: Wishes) -> None:
@@ -37,19 +42,29 @@ def tell(course: Course, watched: Watched) -> None:
     """Say on standard error whether it lives, and how it is ended."""
     started, plan = course.started, course.plan
     assert started is not None
+    living = started.living_pid()
     if watched.end == "exit":
         status = "" if watched.status is None else f", exit code {watched.status}"
         say(f"hangdoc: the new launch has ended{status}; its output: {plan.log}")
-        if watched.diagnosis is None:
-            _tell_last_lines(plan.log, hidden_values(plan.command))
-    elif course.ended_again is None:
+        _tell_last_lines(plan.log, hidden_values(plan.command))
+    if course.ended_again is not None or (living is None and watched.end == "exit"):
+        return
+    if living == started.pid:
         left = "it goes on without hangdoc" if watched.end == "interrupted" else "it stays"
-        say(f"hangdoc: pid {started.pid}: {left}; to end it: hangdoc kill-clean {started.pid}")
+        say(f"hangdoc: pid {living}: {left}; to end it: hangdoc kill-clean {living}")
+    elif living is not None:
+        say(f"hangdoc: pid {started.pid} has ended, others of it live; to end them: hangdoc kill-clean {living}")
+    else:
+        say(f"hangdoc: pid {started.pid} has ended, and nobody of it lives; its output: {plan.log}")
 
 
 def _tell_last_lines(log: Path, hidden: frozenset[str]) -> None:
-    with suppress(OSError):
-        for line in veiled(log.read_text(errors="replace"), hidden).splitlines()[-LAST_LINES:]:
+    """Redact all that is read, because names are learned from lines before: by what is hidden, and by shape."""
+    redactor = LogRedactor()
+    with suppress(OSError), log.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - MOST_BYTES))
+        lines = veiled(file.read().decode(errors="replace"), hidden).splitlines()
+        for line in [redactor.line(one[:LONGEST_LINE]) for one in lines][-LAST_LINES:]:
             say(f"  {line}")
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hangdoc.ending.evidence import Evidence, default_path, record
+from hangdoc.ending.interruption import report_undisturbed
 from hangdoc.ending.outcome import Outcome
 from hangdoc.ending.plan import Plan, stock_taken_again
 from hangdoc.ending.procedure import Procedure, Say, futile
@@ -36,13 +36,14 @@ class _Course:
 def carry_out(plan: Plan, snapshot: Path | None, gpu_timeout_s: float, say: Say, proc: Path = PROC) -> Outcome:
     """End one launch. snapshot: where the evidence goes, None for none; say: told what is being done.
 
-    Ctrl-C ends it where it is: the outcome is then marked as interrupted and has no proof.
+    Ctrl-C, and within `interruptible` SIGTERM and SIGHUP, ends it where it is: the outcome is then
+    marked as interrupted and has no proof.
     """
     course = _course(plan, snapshot, say, proc)
     try:
         return _carry_out(course, gpu_timeout_s, say)
     except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the report comes next, whatever is still pressed
+        report_undisturbed()
         return course.outcome()
 
 

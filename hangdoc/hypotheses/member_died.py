@@ -114,10 +114,15 @@ def _headline(case: Case) -> str:
     if dead:
         names = ", ".join(signs.name_of(process) for process in first)
         verb = "is" if len(first) == 1 else "are"
-        rest = "others died after it" if len(dead) > len(first) else "the others still wait for it"
-        return f"{names} {verb} dead; {rest}."
+        return f"{names} {verb} dead; {_who_is_left(case.features, others_died=len(dead) > len(first))}."
     outcome = _in_log(case)
     return f"A member failed: {outcome.because}."
+
+
+def _who_is_left(features: Features, *, others_died: bool) -> str:
+    if features.has_ended:
+        return "others died after it, and nobody is left" if others_died else "nobody is left of the launch"
+    return "others died after it" if others_died else "the others still wait for it"
 
 
 def _may_have_left(case: Case) -> Outcome:

@@ -7,15 +7,15 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
 
 from hangdoc.errors import HangdocError
-from hangdoc.launch.marker import VARIABLE
+from hangdoc.launch.marker import VARIABLE, read_marker
 from hangdoc.launch.pidfd import Handle, ended
-from hangdoc.launch.table import read_argv, read_stat
+from hangdoc.launch.table import listed_pids, read_argv, read_stat
 from hangdoc.model.process import ProcessKey
 
 PRIVATE_MODE = 0o600
@@ -57,6 +57,20 @@ class Started:
     def has_ended(self) -> bool:
         """Say whether it has ended; it stays a zombie, whose exit status others can read."""
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def living_pid(self, proc: Path = Path("/proc")) -> int | None:
+        """Return a pid by which the launch can be named: its first process's, else of a member; None: nobody lives."""
+        with suppress(ChildProcessError):  # it has been waited for
+            if not self.has_ended():
+                return self.pid
+        return next((pid for pid in sorted(listed_pids(proc)) if self._has_member(proc, pid)), None)
+
+    def _has_member(self, proc: Path, pid: int) -> bool:
+        """Tell by the marker, which a zombie does not show any more."""
+        with suppress(PermissionError):
+            stat = read_stat(proc, pid)
+            return stat is not None and read_marker(proc, ProcessKey(pid, stat.start_ticks)) == self.marker
+        return False
 
     def bury(self) -> int:
         """Wait for it, let go of it and return its exit code, 128 + N after signal N."""

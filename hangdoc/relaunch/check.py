@@ -14,6 +14,7 @@ from hangdoc.launch.ports import holders
 from hangdoc.launch.table import read_table
 from hangdoc.model.process import ProcessKey
 from hangdoc.relaunch.engine import EngineCommand
+from hangdoc.relaunch.executable import refusal
 from hangdoc.relaunch.records import Command
 
 NOTHING = "nothing was started or ended"
@@ -40,6 +41,9 @@ def check_command(command: Command, engine: EngineCommand | None, *, guessed: bo
         where = "" if "/" in program else " on the PATH of the new launch"
         message = f"there is no program {program!r}{where} that may be run: {NOTHING}"
         raise HangdocError(message, "give the command as you would type it in a shell")
+    if why := refusal(command.cwd / found, command.cwd, path):
+        message = f"the program {program!r} cannot be executed, {why}: {NOTHING}"
+        raise HangdocError(message, "give a program that runs; a script without a #! line goes as: bash SCRIPT")
     if guessed and engine is not None and engine.interpreter is not None and not engine.is_found:
         python = command.argv[engine.begin]
         message = f"{engine.name} is not installed where {python} looks for modules: {NOTHING}"

@@ -171,7 +171,7 @@ def _started(started: Started, plan: Plan) -> Json:
         "marker": started.marker,
         "log": str(plan.log),
         "port": plan.port,
-        "ends_with": f"hangdoc kill-clean {started.pid}",
+        "ends_with": f"hangdoc kill-clean {started.living_pid() or started.pid}",
     }
 
 

@@ -8,28 +8,37 @@ from pathlib import Path
 from hangdoc.ending.carry_out import carry_out, snapshot_path
 from hangdoc.ending.outcome import Outcome
 from hangdoc.ending.plan import Plan as Ending
-from hangdoc.ending.plan import prepared
+from hangdoc.ending.plan import prepared, targets
 from hangdoc.ending.records import After
 from hangdoc.errors import HangdocError
-from hangdoc.model.process import ProcessKey
+from hangdoc.launch.start import Started
 from hangdoc.relaunch.watch import Say
 
 GPU_TIMEOUT_S = 30.0
 """How long GPU memory may take to come back: kill-clean's default."""
 
 
+NO_SNAPSHOT = "leave the evidence out: --no-snapshot"
+"""What kill-clean advises, which has that option."""
+
+
 def end(ending: Ending, folder: Path, say: Say) -> Outcome:
     """End a launch; the evidence goes to a folder that is known to be writable."""
-    outcome = carry_out(ending, folder / snapshot_path(ending), GPU_TIMEOUT_S, lambda step: say(f"hangdoc: {step}"))
+    try:
+        outcome = carry_out(ending, folder / snapshot_path(ending), GPU_TIMEOUT_S, lambda step: say(f"hangdoc: {step}"))
+    except HangdocError as error:
+        remedy = error.remedy.replace(NO_SNAPSHOT, f"give a --log elsewhere, not in {folder}: the trace lies beside it")
+        raise HangdocError(error.message, remedy, error.exit_code) from error
     for line in account(outcome):
         say(f"hangdoc: {line}")
     return outcome
 
 
-def end_again(root: ProcessKey, folder: Path, say: Say) -> Outcome | None:
-    """End what was started; None when nobody is left of it."""
+def end_again(started: Started, folder: Path, say: Say) -> Outcome | None:
+    """End what was started, by a member that lives when its first process does not; None when nobody is left of it."""
+    living, root = started.living_pid(), started.handle.key
     try:
-        with prepared(lambda: [root], ()) as plans:
+        with prepared(lambda: targets(living, None) if living not in {None, root.pid} else [root], ()) as plans:
             return end(plans[0], folder, say)
     except HangdocError as error:
         say(f"hangdoc: {error.message}")
@@ -55,6 +64,32 @@ def _what_stands_in_the_way(outcome: Outcome, after: After, port: int | None) ->
         return "; ".join(f"GPU {one.index}: {one.says}" for one in after.gpus if one.returned is False)
     taken = next((one for one in after.ports if one.number == port and not one.free), None)
     return "" if taken is None else f"port {taken.number}: {taken.says}"
+
+
+def start_again(outcome: Outcome) -> Iterator[str]:
+    """Yield what is left of a launch that was to be ended, and how it is started again: nothing was started for it."""
+    ended = outcome.ended
+    steps = () if ended is None else ended.steps
+    survivors = () if ended is None else ended.survivors
+    if outcome.after is not None and outcome.after.returned:
+        return  # it runs again, as it was
+    if not steps and survivors:
+        yield "no signal was sent: the old launch is as it was"
+        return
+    root = outcome.plan.roll.launch.root
+    # Ranks first: a launcher that was asked to end is on its way out, and its pid would name nobody.
+    left = sorted(survivors, key=lambda one: one.key == root)
+    if left:
+        yield f"left of the old launch: {', '.join(f'{one.key.pid} ({one.title})' for one in left)}"
+        yield f"to end what is left: hangdoc kill-clean {left[0].key.pid}"
+    yield advice(outcome)
+
+
+def advice(outcome: Outcome) -> str:
+    """Say how a launch that was ended is started again."""
+    if outcome.snapshot is None:
+        return "to start it again, give its command line: hangdoc relaunch -- COMMAND"
+    return f"to start it again: hangdoc relaunch --from {outcome.snapshot}"
 
 
 def account(outcome: Outcome) -> Iterator[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ Record = dict[str, Any]
 class Directory:
     """samples: paths by number; records: what was noted before each file got its name, by its path inside.
 
+    odd: what has a sample's name and is no regular file, and what it is instead; numbers: of all, odd ones too.
     written: paths whose file has had its name; run: layers and format, {} when unknown; writers: their last words.
     """
 
@@ -28,6 +30,8 @@ class Directory:
     run: Record
     writers: tuple[Record, ...]
     unfinished: tuple[Path, ...]
+    odd: dict[Path, str] = field(default_factory=dict)
+    numbers: tuple[int, ...] = ()
 
     def name(self, path: Path) -> str:
         """Return a path as the manifests have it."""
@@ -39,16 +43,28 @@ def read(path: Path) -> Directory:
     try:
         if not path.is_dir():
             raise HangdocError(f"{path} is no directory", "give the directory of --capture-dir")
-        found = dict(sorted(samples(path)))
+        named = dict(sorted(samples(path)))
+        odd = {entry: why for entry in named.values() if (why := _oddity(entry))}
+        found = {number: entry for number, entry in named.items() if entry not in odd}
+        numbers = tuple(named)
         records, written = _manifests(path)
         writers = tuple(_writers(path))
         run = _json(path / RECORDS / "run.json")
         unfinished = tuple(sorted(temporary for temporary, is_written in temporaries(path) if not is_written))
     except OSError as error:
         raise HangdocError(f"{path} cannot be read: {error.strerror}", "give a directory that you can read") from error
-    if not found and not run and not writers:
+    if not named and not run and not writers:
         raise HangdocError(f"{path} holds no samples", "give the directory of --capture-dir")
-    return Directory(path, found, records, written, run, writers, unfinished)
+    return Directory(path, found, records, written, run, writers, unfinished, odd, numbers)
+
+
+def _oddity(entry: Path) -> str:
+    """Say what is not a file that can be read as a sample, "" of one that is: a FIFO would hang."""
+    try:
+        mode = entry.stat().st_mode
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+    return "" if stat.S_ISREG(mode) else "is no regular file"
 
 
 def gaps(numbers: Iterable[int]) -> list[list[int]]:

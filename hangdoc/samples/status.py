@@ -14,8 +14,8 @@ LATEST = 200
 
 def status(directory: Directory) -> dict[str, Any]:
     """Return the document of `capture status`; a rate that cannot be told yet is null."""
-    sizes = {number: path.stat().st_size for number, path in directory.samples.items()}
-    known = [_record(directory, number) for number in directory.samples]
+    sizes = {number: path.stat().st_size for number, path in directory.samples.items() if path.is_file()}
+    known = [_record(directory, number) for number in sizes]
     tokens = sum(record["tokens"] for record in known if record)
     recorded_bytes = sum(sizes[number] for number, record in zip(sizes, known, strict=True) if record)
     rate = _rate(directory, sizes)
@@ -25,11 +25,12 @@ def status(directory: Directory) -> dict[str, Any]:
         counts.update({name: round(value, 1) for name, value in writer.get("counts", {}).items()})
     return {
         "directory": str(directory.path),
-        "samples": len(directory.samples),
+        "samples": len(sizes),
         "first": min(sizes, default=None),
         "last": max(sizes, default=None),
-        "gaps": gaps(sizes),
+        "gaps": gaps(directory.numbers),
         "nan": sorted({number for writer in directory.writers for number in writer.get("nan", []) if number >= 0}),
+        "damaged": [{"path": directory.name(path), "fault": why} for path, why in directory.odd.items()],
         "unfinished": [directory.name(path) for path in directory.unfinished],
         "layers": directory.run.get("layers"),
         "format": directory.run.get("form"),
@@ -58,7 +59,11 @@ def _record(directory: Directory, number: int) -> dict[str, Any]:
 
 def _rate(directory: Directory, sizes: dict[int, int]) -> float | None:
     """Return bytes a second of the last samples; None when there are too few of them."""
-    times = [(directory.written.get(directory.name(path), 0.0), sizes[n]) for n, path in directory.samples.items()]
+    times = [
+        (directory.written.get(directory.name(path), 0.0), sizes[n])
+        for n, path in directory.samples.items()
+        if n in sizes
+    ]
     latest = sorted(pair for pair in times if pair[0])[-LATEST:]
     lasted_s = latest[-1][0] - latest[0][0] if latest else 0.0
     return sum(size for _, size in latest[1:]) / lasted_s if lasted_s > 0 else None

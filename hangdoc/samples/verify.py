@@ -18,7 +18,8 @@ INTEGERS = ("int32", "int64")
 
 def verify(directory: Directory) -> dict[str, Any]:
     """Return the document of `capture verify`: `damaged` names each fault; OSError."""
-    damaged, unrecorded, widths = [], 0, set()
+    damaged = [{"path": directory.name(path), "fault": why} for path, why in directory.odd.items()]
+    unrecorded, widths = 0, set()
     for path in directory.samples.values():
         name = directory.name(path)
         recorded = directory.records.get(name, [])
@@ -30,12 +31,12 @@ def verify(directory: Directory) -> dict[str, Any]:
     widths.discard(None)
     if len(widths) > 1:
         damaged.append({"path": ".", "fault": f"samples differ in their widths: {sorted(map(str, widths))}"})
-    present = {directory.name(path) for path in directory.samples.values()}
+    present = {directory.name(path) for path in (*directory.samples.values(), *directory.odd)}
     return {
         "directory": str(directory.path),
-        "samples": len(directory.samples),
+        "samples": len(directory.samples) + len(directory.odd),
         "damaged": damaged,
-        "gaps": gaps(directory.samples),
+        "gaps": gaps(directory.numbers),
         "removed": sorted(set(directory.written) - present),
         "interrupted": sorted(set(directory.records) - set(directory.written) - present),
         "unfinished": [directory.name(path) for path in directory.unfinished],
@@ -45,13 +46,15 @@ def verify(directory: Directory) -> dict[str, Any]:
 
 def _fault(path: Path, checksums: set[Any], run: dict[str, Any]) -> tuple[str, tuple[int, int, str] | None]:
     """Return what is wrong with a sample, "" when nothing is, and its two widths and type."""
-    if checksums:
-        with path.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        if digest not in checksums:
-            return "is not what was written (its checksum differs)", None
     try:
+        if checksums:
+            with path.open("rb") as stream:
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            if digest not in checksums:
+                return "is not what was written (its checksum differs)", None
         found = tensors.read(path)
+    except OSError as error:
+        return f"cannot be read ({error.strerror})", None
     except ValueError as error:
         return str(error), None
     wrong = _wrong_layout(found, run)

@@ -36,6 +36,7 @@ def status_lines(document: dict[str, Any]) -> Iterator[str]:
     slowed_s = document["counts"].get("slowed_s", 0)
     if slowed_s:
         yield f"the server waited {slowed_s:g} s for the disk"
+    yield from _listed("damaged", [f"{fault['path']} {fault['fault']}" for fault in document["damaged"]], apart=True)
     yield from _listed("missing numbers", [ranged(gap) for gap in document["gaps"]])
     yield from _listed("unfinished files", document["unfinished"])
 

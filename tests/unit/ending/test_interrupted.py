@@ -1,10 +1,12 @@
-"""Ctrl-C while a launch is being ended: the code says that it is not gone, and the report how far it came."""
+"""Ctrl-C, SIGTERM or SIGHUP while a launch is being ended: the code and the report say how far it came."""
 
 from __future__ import annotations
 
 import json
 import signal
 import subprocess
+
+import pytest
 
 from tests.unit.cli.commands import LONGEST_S, argv, environment, wait_until
 from tests.unit.ending.theatre import Theatre, lives
@@ -22,12 +24,13 @@ def begin(theatre: Theatre, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def test_an_interrupted_ending_says_how_far_it_came(theatre: Theatre) -> None:
-    """Ctrl-C after SIGTERM: exit 1, and the document has the signals, who lives and the evidence, which is there."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_ending_says_how_far_it_came(theatre: Theatre, number: signal.Signals) -> None:
+    """Ctrl-C, or a signal that asks hangdoc to end: exit 1; the document has signals, who lives and the evidence."""
     cast = theatre.launch("tells_of_sigterm", "rank0", "rank1")
     with begin(theatre, str(cast["rank0"].pid), "--yes", "--json") as command:
         theatre.wait_for("asked")
-        command.send_signal(signal.SIGINT)
+        command.send_signal(number)
         out, err = command.communicate(timeout=LONGEST_S)
     document = json.loads(out)
     launch = document["launches"][0]

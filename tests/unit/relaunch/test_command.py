@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -128,6 +129,8 @@ def test_secrets_are_passed_on_and_not_shown(stage: Stage) -> None:
         (("4711", "--", "true"), ("one of them",)),
         (("--map", "a=b", "--", "true"), ("--map", "--from")),
         (("--set", "=x", "--", "true"), ("--set", "NAME=VALUE")),
+        (("--set", "A B=x", "--", "true"), ("--set", "A B", "no name of a variable")),
+        (("--set", "1A=x", "--", "true"), ("--set", "1A", "no name of a variable")),
         (("--patience", "x", "--", "true"), ("--patience",)),
         (("--", "no-such-program"), ("no-such-program", "nothing was started")),
         (("--", "./here"), ("./here", "nothing was started")),
@@ -144,6 +147,53 @@ def test_bad_input_is_one_line(stage: Stage, arguments: tuple[str, ...], words: 
     """Exit 2 before anything is started: what is wrong, what to do."""
     refused(stage.relaunch(*arguments), 2, *words)
     assert stage.left() == set()
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"echo hello\n", "neither a binary nor a script"),
+        (b"", "neither a binary nor a script"),
+        (b"#!/no/such/interpreter\n", "'/no/such/interpreter' is not there"),
+        (b"#!/bin/sh\r\n", r"'/bin/sh\r' is not there"),
+        (b"#!/usr/bin/env no-such-interpreter\n", "no-such-interpreter is not on the PATH"),
+        (b"#!\n", "names no interpreter"),
+    ],
+)
+def test_a_program_that_cannot_be_executed_is_refused_before_anything_is_ended(
+    stage: Stage, content: bytes, why: str
+) -> None:
+    """It is there and may be run, but the kernel would not take it: exit 2, and no file is left."""
+    program = stage.folder / "program"
+    program.write_bytes(content)
+    program.chmod(0o755)
+    before = sorted(stage.folder.iterdir())
+    refused(stage.relaunch("--", "./program"), 2, "./program", why, "nothing was started or ended")
+    assert sorted(stage.folder.iterdir()) == before
+
+
+def test_a_start_that_fails_leaves_no_empty_log(stage: Stage) -> None:
+    """A program that is being written is refused by the kernel only: exit 2, and no file that nobody wrote to."""
+    program = stage.folder / "program"
+    shutil.copy("/bin/true", program)
+    with program.open("r+b"):
+        ended = stage.relaunch("--log", "new.log", "--", "./program")
+    assert ended.code == 2, ended.err
+    assert "nothing was started" in ended.err
+    assert not (stage.folder / "new.log").exists()
+
+
+def test_a_launch_lives_on_when_its_program_was_broken(stage: Stage) -> None:
+    """By pid, too: a loader that is gone is found in the ELF file, and the old launch is not touched."""
+    program = stage.folder / "python"
+    shutil.copy(Path(sys.executable).resolve(), program)
+    old = stage.start([str(program), "-IS", "-c", "import signal; signal.pause()"])
+    loader = b"/lib64/ld-linux-x86-64.so.2"
+    stage.folder.joinpath("broken").write_bytes(program.read_bytes().replace(loader, loader.replace(b"ld-", b"no-")))
+    stage.folder.joinpath("broken").chmod(0o755)
+    stage.folder.joinpath("broken").replace(program)
+    refused(stage.relaunch(str(old.pid), "--yes"), 2, "cannot be executed", "loader")
+    assert old.poll() is None
 
 
 def test_a_process_that_is_not_there_is_exit_4(stage: Stage) -> None:

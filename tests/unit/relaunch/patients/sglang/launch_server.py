@@ -74,11 +74,16 @@ def serve():
 
 
 def main(act):
+    if act == "asked":
+        signal.signal(signal.SIGTERM, lambda *_: tell("asked"))
     log(f"server_args=ServerArgs({' '.join(sys.argv[1:])})")
     if act == "dies":
         log(f"ValueError: no weights; key {os.environ.get('MY_API_KEY')}")
         sys.exit(3)
     log("Load weight begin. avail mem=1.00 GB")
+    if act == "alone":
+        log(f"TOKEN={os.environ['MY_WORD']} of somebody else")
+        serve()
     rank(spin if act == "hung" else event_loop_normal)
     log("Load weight end. type=Tiny, dtype=torch.bfloat16, avail mem=1.00 GB")
     if act == "hung":
