@@ -17,7 +17,9 @@ def redact(
     ],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where to; else NAME.redacted beside it. - is the output."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Where to; else beside it: x.log to x.redacted.log. - is the output."
+        ),
     ] = None,
     also: Annotated[
         list[str] | None, typer.Option("--also", metavar="WORD", help="Take this word out as well; repeatable.")

@@ -45,6 +45,8 @@ def _others_wait(case: Case) -> Outcome:
     """
     if signs.is_server(case.features):
         return Present("the launch cannot go on without each of its ranks")
+    if case.features.has_ended:
+        return Absent("nobody is left who could wait")
     unread: Unread | None = None
     for member in case.features.members.values():
         if is_tracker(member.process) or signs.is_zombie(member):
@@ -115,6 +117,8 @@ def _headline(case: Case) -> str:
         names = ", ".join(signs.name_of(process) for process in first)
         verb = "is" if len(first) == 1 else "are"
         rest = "others died after it" if len(dead) > len(first) else "the others still wait for it"
+        if case.features.has_ended:
+            rest = "nobody of the launch is left"
         return f"{names} {verb} dead; {rest}."
     outcome = _in_log(case)
     return f"A member failed: {outcome.because}."
