@@ -10,10 +10,11 @@ from pathlib import Path
 from hangdoc.cli.failure import say
 from hangdoc.cli.recorded import recording_at
 from hangdoc.cli.watch_options import is_folder
+from hangdoc.errors import HangdocError
 from hangdoc.observe.attach import Setting
 from hangdoc.trace.forgiving import Forgiving
 from hangdoc.unattended.command import OnHang
-from hangdoc.unattended.folder import Folder
+from hangdoc.unattended.folder import DISK, Folder
 from hangdoc.unattended.metrics import Address, Metrics
 from hangdoc.unattended.state import StateFile
 from hangdoc.unattended.vigil import Outlets
@@ -34,12 +35,15 @@ class Wishes:
 
 
 @contextmanager
-def outlets_of(wishes: Wishes) -> Iterator[Outlets]:
-    """Open what was asked for; HangdocError when a part of it cannot be had, before anything is watched or started."""
+def outlets_of(wishes: Wishes, *, may_wait: bool = False) -> Iterator[Outlets]:
+    """Open what was asked for; HangdocError when a part of it cannot be had, before anything is watched or started.
+
+    may_wait: a disk that is full or read-only is only complained of, as a launch must not wait for it.
+    """
     with ExitStack() as stack:
         folder = on_hang = metrics = None
         if wishes.record is not None and is_folder(wishes.record):
-            folder = Folder(wishes.record, complain, wishes.limit_bytes)
+            folder = Folder(wishes.record, complain, wishes.limit_bytes, may_wait=may_wait)
         if wishes.metrics is not None:
             metrics = Metrics(wishes.metrics)
             stack.callback(metrics.close)
@@ -48,8 +52,18 @@ def outlets_of(wishes: Wishes) -> Iterator[Outlets]:
             stack.callback(on_hang.wait)
         state = None if wishes.state is None else StateFile(wishes.state)
         if state is not None:
-            state.begin()
+            _begin(state, may_wait=may_wait)
         yield Outlets(complain, folder, on_hang, state, metrics)
+
+
+def _begin(state: StateFile, *, may_wait: bool) -> None:
+    try:
+        state.begin()
+    except HangdocError as error:
+        reason = error.__cause__
+        if not (may_wait and isinstance(reason, OSError) and reason.errno in DISK):
+            raise
+        complain(f"{error.message}; the launch is started all the same")
 
 
 def recording_of(wishes: Wishes) -> Forgiving | None:

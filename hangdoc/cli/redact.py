@@ -17,7 +17,9 @@ def redact(
     ],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where to; else NAME.redacted beside it. - is the output."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Where to; else beside it: x.log to x.redacted.log. - is the output."
+        ),
     ] = None,
     also: Annotated[
         list[str] | None, typer.Option("--also", metavar="WORD", help="Take this word out as well; repeatable.")
@@ -26,9 +28,9 @@ def redact(
 ) -> int:
     """Take out of logs and traces what must not leave the machine.
 
-    Keys, tokens, passwords, prompts, paths, users, hosts and addresses become
-    tokens that stay equal within a file, so that diagnose and replay say the
-    same. The input stays as it is; nothing that exists is overwritten. A trace
+    Keys, tokens, passwords, prompts, paths, users, hosts and addresses that are
+    recognised become tokens that stay equal within a file, so that diagnose and
+    replay say the same. The input stays as it is; nothing that exists is overwritten. A trace
     keeps only what is known to be harmless; a log is free text: what is known
     to be private goes, so look through it before you share it.
 

@@ -45,6 +45,8 @@ def _others_wait(case: Case) -> Outcome:
     """
     if signs.is_server(case.features):
         return Present("the launch cannot go on without each of its ranks")
+    if case.features.has_ended:
+        return Absent("nobody is left who could wait")
     unread: Unread | None = None
     for member in case.features.members.values():
         if is_tracker(member.process) or signs.is_zombie(member):

@@ -72,6 +72,14 @@ class Started:
             return stat is not None and read_marker(proc, ProcessKey(pid, stat.start_ticks)) == self.marker
         return False
 
+    @property
+    def code(self) -> int | None:
+        """Its exit code, 128 + N after signal N; None while it goes on. It stays a zombie."""
+        told = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if told is None:
+            return None
+        return told.si_status if told.si_code == os.CLD_EXITED else 128 + told.si_status
+
     def bury(self) -> int:
         """Wait for it, let go of it and return its exit code, 128 + N after signal N."""
         code = self.process.wait()

@@ -29,6 +29,9 @@ IPV6 = (
 )
 """Addresses other than this machine's own."""
 
+MAC = r"(?<![\w:-])(?:[0-9A-Fa-f]{2}[:-]){5}(?:(?:[0-9A-Fa-f]{2}[:-]){14})?[0-9A-Fa-f]{2}(?![\w:-])"
+"""Addresses of network cards: Ethernet's six bytes, InfiniBand's twenty."""
+
 _ENDS = "com|org|net|edu|gov|mil|internal|local|localdomain|lan|corp|intra|private|cluster|cloud|io|ai"
 HOST = (
     rf"(?<![A-Za-z0-9./-])(?=[A-Za-z0-9.-]*[0-9-])[A-Za-z0-9-]{{1,63}}(?:\.[A-Za-z0-9-]{{1,63}})*\.(?:{_ENDS})(?![\w-])"
@@ -37,7 +40,7 @@ HOST = (
 
 HOME = r"/(?:home|Users)/[^\s/'\"<>:,)\]}]+|/root(?![\w-])"
 
-_SHAPE = re.compile("|".join(f"(?:{shape})" for shape in (*KEY_SHAPES, EMAIL, IPV4, IPV6, HOST, HOME)), re.DOTALL)
+_SHAPE = re.compile("|".join(f"(?:{shape})" for shape in (*KEY_SHAPES, EMAIL, MAC, IPV4, IPV6, HOST, HOME)), re.DOTALL)
 
 
 @lru_cache(maxsize=16384)  # the names of functions and files come again in every record

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -34,6 +35,9 @@ LIMIT_BYTES = 512 << 20
 
 RETRY_S = 30.0
 """How long a disk that could not be written is left alone. Arbitrary."""
+
+DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO})
+"""Errors of a disk that is full, failing or may not be written, which may pass; others mean a wrong path."""
 
 FOLDER_MODE = 0o700
 SUFFIX = ".hangtrace"
@@ -87,10 +91,12 @@ class Folder:
     Bound: all files together take limit_bytes at most, and the part of the window that is being written; the oldest
     parts go first, then the oldest evidence, never the newest of it, nor what another watch is writing. Names begin
     with what it is and the time, and end with a random token, so that a watch that was started again, or a second one,
-    goes on beside what is there.
+    goes on beside what is there. may_wait: a folder that the disk refuses now is tried again later, too.
     """
 
-    def __init__(self, path: Path, complain: Callable[[str], None], limit_bytes: int = LIMIT_BYTES) -> None:
+    def __init__(
+        self, path: Path, complain: Callable[[str], None], limit_bytes: int = LIMIT_BYTES, *, may_wait: bool = False
+    ) -> None:
         self.path = path
         self._complain = complain
         self._limit_bytes = limit_bytes
@@ -98,7 +104,14 @@ class Folder:
         self._window_path: Path | None = None
         self._newest: Evidence | None = None
         self._failed_s: float | None = None
-        self._make()
+        self._is_made = False
+        try:
+            self._make()
+        except OSError as error:
+            if not (may_wait and error.errno in DISK):
+                message = f"{self.path}: {error.strerror}"
+                raise HangdocError(message, "give --record a folder that can be written") from error
+            self._fail(error)
 
     def attach(self, header: Header, so_far: Callable[[], Trace]) -> Self:
         """Begin to record an observation. so_far: its rounds in memory, with which each file of the window begins."""
@@ -120,6 +133,7 @@ class Folder:
         path = self._name(occasion)
         evidence = Evidence(path, path.with_suffix(".json"))
         try:
+            self._make()
             write_compact(path, trace)
             _write_private(evidence.document, document_of)
         except (HangdocError, OSError) as error:
@@ -148,6 +162,7 @@ class Folder:
         self._window.add(snapshot, stacks)
 
     def _open_window(self, snapshot: Snapshot) -> Segment:
+        self._make()
         self._prune()
         self._window_path = self._name("window")
         segment = Segment(self._window_path, self._header)
@@ -175,12 +190,10 @@ class Folder:
         return self.path / f"{kind}-{stamp}-{token_hex(4)}{SUFFIX}"
 
     def _make(self) -> None:
-        try:
+        """Make the folder, until it was made; one that somebody removes later is not made again."""
+        if not self._is_made:
             self.path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-        except OSError as error:
-            raise HangdocError(
-                f"{self.path}: {error.strerror}", "give --record a folder that can be written"
-            ) from error
+            self._is_made = True
 
     def _prune(self) -> None:
         """Remove the oldest files until the rest fits."""

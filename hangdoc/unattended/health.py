@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import math
+import os
+import stat
 import sys
 import time
 from pathlib import Path
@@ -17,9 +21,16 @@ MOST_BYTES = 65536
 CLOCK_S = 5.0
 """How far the clock may have been set back since. Arbitrary."""
 
+STALE_AFTER_S = 60.0
+"""Age from which a state says nothing any more. Arbitrary: twelve times the pace at which it is written."""
+
 HANGS = frozenset({"busy-wait", "blocked", "hung", "crashed"})
 """Verdicts that a probe may end a container for, once they are confirmed; the names of model.diagnosis, which a probe
 does not import (a test compares them)."""
+
+
+OTHERS = frozenset({"healthy", "slow-start", "undetermined"})
+"""The other verdicts."""
 
 
 def answer(path: Path, *, as_json: bool = False) -> int:
@@ -39,20 +50,40 @@ def judge(path: Path) -> tuple[bool, str]:
     server because its watcher is late, may not look, or cannot tell.
     """
     try:
-        with path.open("rb") as file:
-            state = json.loads(file.read(MOST_BYTES))
-        age_s = time.time() - float(state["written_at"])
-        stale_after_s = float(state["stale_after_s"])
+        state = json.loads(_read(path))
+        written_s, stale_after_s = float(state["written_at"]), float(state["stale_after_s"])
         told = f"{state['verdict']} ({state['grade']}) in phase {state['phase']}"
     except OSError as error:
         return False, f"no state: {path}: {error.strerror}"
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return False, f"no state: {path} is not what hangdoc watch --state writes"
     if state.get("schema") != SCHEMA:
         return False, f"no state: {path} is of another hangdoc (schema {state.get('schema')})"
-    if not -CLOCK_S <= age_s <= stale_after_s:
-        return False, f"stale state: written {age_s:.0f} s ago, by a watch that may be gone; it said {told}"
+    if old := _too_old(time.time() - written_s, stale_after_s):
+        return False, f"{old}; it said {told}"
+    if not isinstance(state["verdict"], str) or state["verdict"] not in HANGS | OTHERS:
+        return False, f"no state: {path} has a verdict that this hangdoc does not know: {state['verdict']}"
     return _ill(state), told if _ill(state) or _unsure(state) else ""
+
+
+def _read(path: Path) -> bytes:
+    """Return the beginning of a regular file; OSError for anything else, and never a wait (a FIFO has no writer)."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb", closefd=True) as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        return file.read(MOST_BYTES)
+
+
+def _too_old(age_s: float, stale_after_s: float) -> str:
+    """Say why a state of this age says nothing; "" when it does."""
+    if not math.isfinite(age_s) or not math.isfinite(stale_after_s):
+        return "stale state: it does not say when it was written"
+    if age_s < -CLOCK_S:
+        return f"stale state: written {-age_s:.0f} s in the future, the clocks differ"
+    if age_s > min(stale_after_s, STALE_AFTER_S):
+        return f"stale state: written {age_s:.0f} s ago, by a watch that may be gone"
+    return ""
 
 
 def _ill(state: dict[str, Any]) -> bool:

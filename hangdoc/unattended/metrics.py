@@ -35,7 +35,7 @@ class Address:
         """Read PORT or HOST:PORT ("0.0.0.0:9400", "[::]:9400"); ValueError for anything else."""
         host, colon, port = text.rpartition(":")
         number = int(port)
-        if not 0 <= number <= 65535 or (colon and not host):
+        if not 0 < number <= 65535 or (colon and not host):
             raise ValueError(text)
         return cls(host.strip("[]") or LOCAL, number)
 

@@ -14,10 +14,7 @@ from hangdoc.errors import HangdocError
 from hangdoc.model.diagnosis import Diagnosis
 from hangdoc.model.process import Launch
 from hangdoc.report.document import timestamp
-from hangdoc.unattended.health import SCHEMA
-
-STALE_AFTER_S = 60.0
-"""Age from which a state says nothing any more. Arbitrary: twelve times the pace at which it is written."""
+from hangdoc.unattended.health import SCHEMA, STALE_AFTER_S
 
 WRITE_S = 5.0
 """Longest pause between two writings while rounds go on. Arbitrary: half of what a probe waits by default (10 s)."""
@@ -63,6 +60,11 @@ class StateFile:
             "pid": diagnosis.target.pid,
             "engine": diagnosis.target.engine,
         }
+        self.write()
+
+    def end(self) -> None:
+        """Write that the launch ended before anything could be read of it; OSError when it cannot be."""
+        self._facts |= {"phase": "shutdown", "ended": True}
         self.write()
 
     def beat(self) -> None:

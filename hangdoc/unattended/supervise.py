@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -19,6 +20,9 @@ SI_KERNEL = 0x80
 POLL_S = 1.0
 """How long a death may stay unseen when its SIGCHLD was lost among others. Arbitrary."""
 
+ASKED_S = 60.0
+"""How long after it was asked to end a launch that ends counts as shut down. Arbitrary: servers drain requests."""
+
 LAST_LOOK_S = 3.0
 """How long the watch may take to see by itself that nobody is left. Arbitrary: three rounds."""
 
@@ -33,6 +37,7 @@ class Halt:
     def __init__(self) -> None:
         self._asked = threading.Event()
         self._then: list[Callable[[], None]] = []
+        self._signal: tuple[signal.Signals, float] | None = None
 
     @property
     def asked(self) -> bool:
@@ -42,6 +47,18 @@ class Halt:
     def wait(self, seconds: float) -> bool:
         """Wait for it, for so long at most; whether it was asked for."""
         return self._asked.wait(seconds)
+
+    def note(self, number: int) -> None:
+        """Remember that the launch was sent a signal, where it is one that asks to end."""
+        if number in (signal.SIGINT, signal.SIGTERM):
+            self._signal = (signal.Signals(number), time.monotonic())
+
+    @property
+    def asked_by(self) -> signal.Signals | None:
+        """Return the signal by which the launch was asked to end not long ago; None when it was not."""
+        if self._signal is None or time.monotonic() - self._signal[1] > ASKED_S:
+            return None
+        return self._signal[0]
 
     def then(self, stop: Callable[[], None]) -> None:
         """Call this when it is asked for, at once when it has been already."""
@@ -56,20 +73,20 @@ class Halt:
             stop()
 
 
-def supervise(argv: tuple[str, ...], watch: Callable[[int, Halt], None]) -> int:
+def supervise(argv: tuple[str, ...], watch: Callable[[Started, Halt], None]) -> int:
     """Start a launch, watch it in a thread, and return its exit code, 128 + N after signal N.
 
     The launch stays in hangdoc's process group and session, as without hangdoc: a terminal's Ctrl-C, quit and
     Ctrl-Z reach both at once, and job control works as ever. So what the kernel sends is not sent once more; what a
-    process sends to hangdoc is. watch: called with the pid of the launch; it must not raise, and whether it ends early
+    process sends to hangdoc is. watch: called with the launch; it must not raise, and whether it ends early
     or never does, the launch does not notice.
     """
     with _blocked() as before:
         started = start(Order(argv, signal_mask=before))
         halt = Halt()
-        watching = threading.Thread(target=watch, args=(started.pid, halt), name="hangdoc-watch", daemon=True)
+        watching = threading.Thread(target=watch, args=(started, halt), name="hangdoc-watch", daemon=True)
         watching.start()
-        _pass_on(started)
+        _pass_on(started, halt)
         watching.join(LAST_LOOK_S)
         halt.ask()
         watching.join(LAST_WORDS_S)
@@ -90,9 +107,12 @@ def _blocked() -> Iterator[set[int]]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _pass_on(started: Started) -> None:
+def _pass_on(started: Started, halt: Halt) -> None:
     """Pass signals on until the launch has ended."""
     while not started.has_ended():
         told = signal.sigtimedwait(PASSED_ON | {signal.SIGCHLD}, POLL_S)
-        if told is not None and told.si_signo in PASSED_ON and told.si_code != SI_KERNEL:
+        if told is None or told.si_signo not in PASSED_ON:
+            continue
+        halt.note(told.si_signo)  # before it is passed on: the end may be seen at once
+        if told.si_code != SI_KERNEL:
             send(started.handle.descriptor, told.si_signo)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -26,6 +27,9 @@ LEAST_LEAD_S = 10.0
 
 LONGEST_LEAD_S = 60.0
 """The same at most: who may stand still for long is not hurried. Arbitrary."""
+
+COMPLAIN_S = 30.0
+"""Shortest pause between two complaints of the same disk. Arbitrary: as for the folder of --record."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Vigil(Listener):
         self._outlets = outlets
         self._hangs = False
         self._warned: set[str] = set()
-        self._state_failed = False
+        self._complained_s = float("-inf")
         state = outlets.state
         if state is not None:
             self._tell_state(lambda: state.meet(attached.launch))
@@ -135,11 +139,10 @@ class Vigil(Listener):
         try:
             write()
         except OSError as error:
-            if not self._state_failed:
+            now_s = time.monotonic()
+            if now_s - self._complained_s >= COMPLAIN_S:
+                self._complained_s = now_s
                 self._outlets.complain(f"the state cannot be written: {error.strerror}; the watch goes on")
-            self._state_failed = True
-        else:
-            self._state_failed = False
 
 
 def lead_s(seconds: float) -> float:

@@ -54,6 +54,18 @@ NAMED = (
     ("GET {} HTTP/1.1", "/v1/models?user=acme"),
     ("ssh://{}@host", "acme:pw"),
     ("see {} for more", "/mnt/acme/logs/a.log"),
+    ("curl -u {} https://x", "admin:sup3r"),
+    ("AccountName=a;AccountKey={};End=x", "QUJDREVG="),
+    ("pwd:{} x", "hunter4"),
+    ("secret -> {}", "hunter5"),
+    ("Password for user carol is {}", "Xyzzy123"),
+    ("Password for user {} is Xyzzy123", "carol"),
+    ("text: {}", "What is the capital of Secretland?"),
+    ("{}:~# ls", "root@gpu-node-17"),
+    (r"open {} now", r"C:\Users\erin\secrets.txt"),
+    ("mac {} up", "00:1a:2b:3c:4d:5e"),
+    ("\x1b[31mapi_key\x1b[0m={}", "ansikey5566"),
+    ("api_key=hun\x1b[1m{}", "ter2"),
 )
 """What only its name, or its place, gives away."""
 
@@ -130,6 +142,16 @@ def test_tokens_are_stable_and_names_are_learned() -> None:
     assert lines[0] == lines[1]
     assert "alice" not in found
     assert "gpu-7" not in found.lower()
+
+
+def test_a_prompt_over_several_lines_goes_up_to_its_quote() -> None:
+    """The lines of an open quote go; what follows its end stays, and a new record ends one that is never closed."""
+    found = redact("prompt='multi\nsecretline2\n\nand secretline3'\nInit torch distributed begin.\n")
+    assert "secretline" not in found
+    assert found.splitlines()[-1] == "Init torch distributed begin."
+    assert found.count("\n") == 5
+    record = "[2026-01-02 03:04:05 TP0] Load weight begin."
+    assert redact(f"prompt='never closed\nsecretline2\n{record}\n").splitlines()[-1] == record
 
 
 def test_words_of_the_caller_go() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
+import re
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -130,6 +133,10 @@ def test_what_cannot_be_started(program: str) -> None:
         ("--once", "--on-hang", "true", "1"),
         ("1", "--metrics-port", "many"),
         ("1", "--metrics-port", ":9400"),
+        ("1", "--metrics-port", "0"),
+        ("--exec", "--state", "/tmp", "--", "true"),
+        ("--exec", "--state", "/etc/passwd/state", "--", "true"),
+        ("--exec", "--record", "/etc/passwd/folder", "--", "true"),
         ("1", "--metrics-port", "localhost:70000"),
     ],
 )
@@ -199,3 +206,75 @@ def test_a_script_that_becomes_a_server(script: str, tmp_path: Path) -> None:
             hangdoc.stdin.write(b"go\n")
             hangdoc.stdin.flush()
         wait_until(lambda: '"engine": "torchrun"' in state.read_text() if state.exists() else False)
+
+
+ON_TERM = "import os, signal; signal.signal(15, lambda *_: os._exit(42)); signal.pause()"
+
+
+def ended_when_watched(tmp_path: Path, source: str, *, terminate: bool) -> tuple[int, dict[str, Any], str]:
+    """Exit code, state and standard error of a launch that ends when it has been looked at."""
+    state, evidence = tmp_path / "state", tmp_path / "evidence"
+    arguments = ("--state", str(state), "--record", str(evidence))
+    with executed(*arguments, launch=python(DIES_WITH_HANGDOC + source)) as hangdoc:
+        wait_until(lambda: bool(files_in(evidence, "window-*")))
+        if terminate:
+            hangdoc.send_signal(signal.SIGTERM)
+        _, err = hangdoc.communicate(b"go\n", timeout=LONGEST_S)
+    return hangdoc.returncode, json.loads(state.read_text()), err.decode()
+
+
+def test_an_end_that_was_asked_for_is_no_crash(tmp_path: Path) -> None:
+    """A launch that gets SIGTERM through hangdoc and ends with a code of its own was shut down."""
+    code, state, err = ended_when_watched(tmp_path, ON_TERM, terminate=True)
+    assert (code, state["verdict"], state["ended"]) == (42, "healthy", True), err
+    assert "asked to end by SIGTERM" in err
+
+
+def test_a_lonely_failure_has_nobody_who_waits(tmp_path: Path) -> None:
+    """A launch of one process that fails has crashed, and nobody is said to wait for it."""
+    code, state, err = ended_when_watched(tmp_path, "input(); raise SystemExit(3)", terminate=False)
+    assert (code, state["verdict"], state["ended"]) == (3, "crashed", True), err
+    assert "ended with exit code 3" in err
+    assert "wait for it" not in err
+
+
+def test_an_end_before_the_first_look(tmp_path: Path) -> None:
+    """A launch that is over at once is said to be, with its code; the state says that it ended."""
+    state = tmp_path / "state"
+    with executed("--state", str(state), launch=["sh", "-c", "exit 7"]) as hangdoc:
+        _, err = hangdoc.communicate(timeout=LONGEST_S)
+    assert (hangdoc.returncode, json.loads(state.read_text())["ended"]) == (7, True)
+    assert err.decode() == "hangdoc: the launch ended with 7 before the first look at it\n"
+
+
+DAEMON = """
+import os
+input()
+told, tell = os.pipe()
+if os.fork():
+    os.read(told, 1)
+    os._exit(0)
+os.setsid()
+if os.fork(): os._exit(0)
+os.write(tell, b"x")
+for number in (0, 1, 2): os.close(number)
+import time
+time.sleep(60)
+"""
+
+
+def test_a_launch_that_becomes_a_daemon_has_not_ended(tmp_path: Path) -> None:
+    """The first process left with 0 and another goes on: neither healthy nor ended, and its pid is named."""
+    code, state, err = ended_when_watched(tmp_path, DAEMON, terminate=False)
+    left = re.search(r"The first process left with 0; .* unwatched: pid (\d+)", err)
+    assert left is not None, err
+    os.kill(int(left[1]), signal.SIGKILL)
+    assert (code, state["verdict"], state["ended"]) == (0, "undetermined", False)
+
+
+def test_a_disk_that_takes_nothing_does_not_keep_a_launch_from_starting() -> None:
+    """Where state and record cannot be written, the launch is started and both are complained of."""
+    ended = run("watch", "--exec", "--state", "/sys/state", "--record", "/sys/evidence", "--", "sh", "-c", "exit 5")
+    assert ended.code == 5
+    assert "/sys/evidence" in ended.err
+    assert "/sys/state cannot be written" in ended.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -13,8 +14,8 @@ import pytest
 
 from hangdoc.errors import HangdocError
 from hangdoc.model.diagnosis import HANG_VERDICTS, Grade, Verdict
-from hangdoc.unattended.health import HANGS, SCHEMA, judge
-from hangdoc.unattended.state import STALE_AFTER_S, StateFile
+from hangdoc.unattended.health import HANGS, SCHEMA, STALE_AFTER_S, judge
+from hangdoc.unattended.state import StateFile
 from tests.unit.cli.commands import run, wait_until
 from tests.unit.report.diagnoses import a_diagnosis
 
@@ -141,6 +142,7 @@ def test_since_is_when_it_became_so(tmp_path: Path) -> None:
     for grade in ("likely", "likely", "confirmed"):
         file.tell(a_diagnosis(verdict="blocked", grade=grade))  # type: ignore[arg-type]
         seen.append(json.loads((tmp_path / "state").read_text())["since"])
+        wait_until(lambda: time.time() > seen[-1] + 0.001)  # it has milliseconds
     assert seen[0] == seen[1] < seen[2]
 
 
@@ -148,3 +150,28 @@ def test_a_state_that_cannot_be_written(tmp_path: Path) -> None:
     """It is said before the watch begins."""
     with pytest.raises(HangdocError, match="absent/state cannot be written"):
         StateFile(tmp_path / "absent" / "state").begin()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"written_at": time.time() - STALE_AFTER_S - 5, "stale_after_s": 1e9}, "ago"),
+        ({"written_at": time.time() + 3600}, "in the future"),
+        ({"written_at": float("nan")}, "does not say when"),
+        ({"stale_after_s": float("inf")}, "does not say when"),
+        ({"verdict": "melted"}, "does not know: melted"),
+        ({"verdict": ["blocked"]}, "does not know"),
+    ],
+)
+def test_a_state_is_not_believed_beyond_its_schema(changes: dict[str, Any], words: str, tmp_path: Path) -> None:
+    """A file cannot make itself fresh for longer than documented; clocks and unknown verdicts are called so."""
+    ill, said = judge(told(tmp_path / "state", **changes))
+    assert not ill
+    assert words in said
+
+
+def test_a_pipe_is_no_state(tmp_path: Path) -> None:
+    """What would have to be waited for is not read."""
+    os.mkfifo(tmp_path / "state")
+    ended = run("healthcheck", "--state", str(tmp_path / "state"))
+    assert (ended.code, "not a regular file" in ended.err) == (0, True)

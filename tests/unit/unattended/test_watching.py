@@ -153,7 +153,7 @@ def test_a_port_that_is_taken() -> None:
 def test_without_the_library(tmp_path: Path) -> None:
     """Where prometheus-client is not installed, the line says what to install."""
     (tmp_path / "prometheus_client.py").write_text("raise ImportError\n")
-    ended = run("watch", "1", "--metrics-port", "0", PYTHONPATH=str(tmp_path))
+    ended = run("watch", "1", "--metrics-port", "9400", PYTHONPATH=str(tmp_path))
     assert ended.code == 2
     assert "hangdoc[metrics]" in complaint(ended)
 
