@@ -11,7 +11,7 @@ from hangdoc.features.waits import ENDED, leads_to, starts_at
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._chains import member_of
 from hangdoc.hypotheses._stops import is_stopped
-from hangdoc.hypotheses._waits import place
+from hangdoc.hypotheses._waits import TIMERS, handler_of, place
 from hangdoc.hypotheses.blocked_in_host_collective import LONG_SLEEP_S
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Known, Missing
@@ -47,6 +47,8 @@ def process_may_go_on(features: Features, member: Member, but: int | None = None
     clocks = member.motion if isinstance(member.motion, Missing) else member.motion.value.threads
     if isinstance(clocks, Missing):
         return f"whether {name} may go on was not to be read"
+    if (number := handler_of(member, TIMERS)) is not None:
+        return f"a handler of {name} for signal {number} may go on"
     behind: list[ProcessKey] = []
     for tid in sorted(set(clocks.value) - {but}):
         ends = _waits_for(features, member, tid) if clocks.value[tid].is_still else None
