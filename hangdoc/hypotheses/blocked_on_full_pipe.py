@@ -10,9 +10,10 @@ from hangdoc.features.links import likely_ends
 from hangdoc.features.outputs import OUTPUT_DESCRIPTORS
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._chains import culprit_at, end_name, who_moves
+from hangdoc.hypotheses._standstill import may_go_on, process_may_go_on
 from hangdoc.hypotheses._waits import ORDERS, every_other_thread_is_parked, handler_of, place
 from hangdoc.model.diagnosis import Culprit
-from hangdoc.model.link import LinkEnd
+from hangdoc.model.link import Link, LinkEnd
 from hangdoc.model.reading import Known, Missing, Reading
 
 
@@ -129,20 +130,46 @@ def _stuck_tid(case: Case) -> int | None:
     return None if isinstance(stuck, Missing) or stuck.value is None else stuck.value.tid
 
 
-def _readers(case: Case) -> Reading[tuple[LinkEnd, ...]]:
-    """Return whoever else has the reading end open: of a pipe that a fork copied, those that mean to use it.
-
-    The newest reading will do: that the write stands is known from every round.
-    """
+def _link(case: Case) -> Reading[Link]:
+    """Return who could end the write. The newest reading will do: that the write stands is known from every round."""
     links, tid = case.patient.links, _stuck_tid(case)
     if isinstance(links, Missing):
         return links
     link = next((one for one in links.value[-1].links if one.tid == tid and one.through == "pipe"), None)
     if link is None:
         return Missing("links", "not-taken", "the write was not followed")
-    if isinstance(link.ends, Missing):
-        return link.ends
-    return Known(tuple(end for end in likely_ends(link) if end.process != case.patient.key))
+    return link.ends if isinstance(link.ends, Missing) else Known(link)
+
+
+def _readers(case: Case) -> Reading[tuple[LinkEnd, ...]]:
+    """Return whoever else has the reading end open: of a pipe that a fork copied, those that mean to use it."""
+    link = _link(case)
+    if isinstance(link, Missing):
+        return link
+    return Known(tuple(end for end in likely_ends(link.value) if end.process != case.patient.key))
+
+
+def _no_reader_goes_on(case: Case) -> Outcome:
+    """Nobody who has the reading end open is only busy elsewhere for a while: that would be ordinary back-pressure.
+
+    Every thread of each of them has to wait without a time limit for another of them or for the writer, or be stopped
+    or dead. What a reader outside the launch does is not read: it is judged by what it takes. Of a server that is known
+    a rank whose output stands counts whoever reads it.
+    """
+    if signs.is_server(case.features):
+        return Present("a rank of the server cannot write")
+    link = _link(case)
+    if isinstance(link, Missing):
+        return Unread.of(link, "who has the reading end of the pipe open")
+    ends = link.value.ends.value if isinstance(link.value.ends, Known) else ()
+    others = tuple(end.process for end in ends if end.process != case.patient.key)
+    found = may_go_on(case.features, (key for key in others if key in case.features.members), (case.patient.key,))
+    if found is None and len(others) < len(ends):
+        own = process_may_go_on(case.features, case.patient, but=_stuck_tid(case))
+        found = own if isinstance(own, str) else None
+    if found is not None:
+        return Unread(f"the reader of the pipe may only be slow: {found}")
+    return Present("nobody in the launch who has its reading end open can go on")
 
 
 def _does_not_read(case: Case) -> str:
@@ -194,6 +221,7 @@ HYPOTHESIS = Hypothesis(
         _writes,
         _pipe_is_full,
         _nobody_empties_it,
+        _no_reader_goes_on,
         signs.nothing_progresses,
         signs.readings_are_steady,
     ),

@@ -8,6 +8,7 @@ from hangdoc.features.features import Departure, Features, Member, is_tracker
 from hangdoc.features.launch_waits import waits_in_shared_memory
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._ending import ended_well, orderly_end, said
+from hangdoc.hypotheses._standstill import process_may_go_on
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Known, Missing
 
@@ -38,10 +39,11 @@ def _unless_it_goes_on(case: Case, logged: Present) -> Outcome:
 def _others_wait(case: Case) -> Outcome:
     """The launch cannot go on without the dead: by its engine's ranks, or because everybody else waits for a member.
 
-    Where the engine is not known, members do their work and leave, and parents forget to reap them. So there all who
-    are left have to stand still in a wait for a child, or in a read of what a member or a peer should send: a poll, a
-    sleep, an accept, a lock or a read of somebody's commands may be idle. A lock, semaphore or barrier that processes
-    share counts as well once a member was killed or failed: idle workers wait so, too, but not beside one that broke.
+    Where the engine is not known, members do their work and leave, and parents forget to reap them. So there nobody who
+    is left may be able to go on: every thread of each stands in a wait for a child, or in a read of what only a member
+    that stands as well, or the dead one, could send. A poll, a sleep, an accept, a lock, a time limit, a FIFO with a
+    name or a sender outside the launch may be idle. A lock, semaphore or barrier that processes share counts as well
+    once a member was killed or failed: idle workers wait so, too, but not beside one that broke.
     """
     if signs.is_server(case.features):
         return Present("the launch cannot go on without each of its ranks")
@@ -54,29 +56,21 @@ def _others_wait(case: Case) -> Outcome:
         done = activity(member)
         if isinstance(done, Known) and done.value == "works":
             return Absent(f"{signs.name_of(member.process)} goes on: it {signs.describe(done.value)}")
-        if done != Known("still") or not _waits_for_a_member(member, case):
-            unread = Unread(f"whether {signs.name_of(member.process)} waits for the dead member, or for something else")
+        if done != Known("still") or (goes_on := _may_go_on(member, case)) is not None:
+            why = "" if done != Known("still") else f" ({goes_on})"
+            unread = Unread(f"whether anybody waits for the dead member: nobody is seen to{why}")
     return unread or Present("everybody else waits, for a child or for data from a member")
 
 
-def _waits_for_a_member(member: Member, case: Case) -> bool:
-    wait = waiting(member, member.key.pid)
-    if isinstance(wait, Missing) or wait.value is None:
-        return False
-    if wait.value.call == "futex":
-        return any(_failed(death) for death in _dead(case.features)) and waits_in_shared_memory(member, member.key.pid)
-    if wait.value.call != "read" or isinstance(member.files, Missing):
-        return wait.value.call == "wait-child"
-    number = wait.value.system_call.args[0]
-    source = next((file for file in member.files.value if file.fd == number), None)
-    if source is None or source.kind != "pipe":
-        return source is not None and source.kind == "socket"
-    return any(
-        file.target == source.target and "w" in file.access
-        for other in case.features.members.values()
-        if isinstance(other.files, Known)
-        for file in other.files.value
-    )
+def _may_go_on(member: Member, case: Case) -> str | None:
+    """Say which thread of a member may go on without the dead one; None when it stands with it."""
+    main = member.key.pid
+    shares = any(_failed(death) for death in _dead(case.features)) and waits_in_shared_memory(member, main)
+    wait = waiting(member, main)
+    if isinstance(wait, Missing) or wait.value is None or not (shares or wait.value.call in {"read", "wait-child"}):
+        return f"{signs.name_of(member.process)} may be idle"
+    found = process_may_go_on(case.features, member, but=main if shares else None)
+    return found if isinstance(found, str) else None
 
 
 def _in_log(case: Case) -> Outcome:

@@ -78,10 +78,18 @@ def weighed(
 
 def test_the_reader_has_to_move() -> None:
     """Of a full pipe whose reading end a member has open, that member is the culprit, and not the writer."""
-    found = weighed(50)
+    parked = waits((50, SystemCall(202, (0x7F00, 0x189, 0, 0, 0, 0xFFFFFFFF))))
+    found = weighed(50, readings={("futex", OTHER): parked})
     assert found.grade == "confirmed"
     assert "launcher (pid 50), which has its reading end open, does not read it" in found.headline
     assert [(one.pid, one.outside) for one in found.culprits] == [(50, False)]
+
+
+def test_a_reader_that_rests_is_only_slow() -> None:
+    """A reader in a wait with a time limit, and one whose wait was not read, may read on: that is no hang."""
+    resting = waits((50, SystemCall(202, (0x7F00, 0x189, 0, 0x7FFE, 0, 0xFFFFFFFF))))
+    assert weighed(50, readings={("futex", OTHER): resting}).grade == "undetermined"
+    assert weighed(50).grade == "undetermined"
 
 
 def test_a_reader_outside_the_launch_has_to_move() -> None:
