@@ -56,10 +56,18 @@ def _others_wait(case: Case) -> Outcome:
         done = activity(member)
         if isinstance(done, Known) and done.value == "works":
             return Absent(f"{signs.name_of(member.process)} goes on: it {signs.describe(done.value)}")
-        if done != Known("still") or (goes_on := _may_go_on(member, case)) is not None:
-            why = "" if done != Known("still") else f" ({goes_on})"
-            unread = Unread(f"whether anybody waits for the dead member: nobody is seen to{why}")
+        goes_on = _may_go_on(member, case) if done == Known("still") else None
+        if done != Known("still") or goes_on is not None:
+            why = f"{signs.name_of(member.process)} may go on" if goes_on is None else goes_on
+            unread = Unread(f"{_unmissed(case)} ({why})")
     return unread or Present("everybody else waits, for a child or for data from a member")
+
+
+def _unmissed(case: Case) -> str:
+    dead = [signs.name_of(process) for process in signs.the_first_dead(case.features)]
+    if not dead:
+        return "whether anybody waits for the member that failed"
+    return f"{', '.join(dead)} died, and nobody is seen to wait for {'it' if len(dead) == 1 else 'them'}"
 
 
 def _may_go_on(member: Member, case: Case) -> str | None:

@@ -142,7 +142,7 @@ def become_a_broker(listener: socket.socket, life: int) -> None:
         os._exit(0)
     os.setsid()
     clients = []
-    while life not in (ready := select.select([listener, life], [], [])[0]):
+    while life not in (ready := select.select([listener.fileno(), life], [], [])[0]):
         clients += [listener.accept()[0] for _ in ready]
 
 
