@@ -69,14 +69,19 @@ def diagnose(trace: Trace, kind: TargetKind = "live", baseline: Baseline | None 
     ranked = _ranked(seen)
     leader = ranked[0] if RANK[ranked[0].grade] >= RANK["likely"] else None
     culprits = tuple(map(_known_only, leader.culprits)) if leader is not None else ()
-    missing = (*missing_readings(index, seen), *_skipped(trace), *_other_engine(baseline, good, engine.name))
+    missing = (
+        *missing_readings(index, seen),
+        *_cut(trace),
+        *_skipped(trace),
+        *_other_engine(baseline, good, engine.name),
+    )
     return Diagnosis(
         taken_wall_ns=trace.snapshots[-1].wall_ns,
         target=_target(trace, kind),
         verdict=leader.hypothesis.verdict if leader is not None else "undetermined",
         grade=leader.grade if leader is not None else "undetermined",
         phase=seen.phase,
-        headline=leader.headline if leader is not None else _undetermined_headline(seen, ranked),
+        headline=leader.headline if leader is not None else _undetermined_headline(seen, ranked, trace),
         culprits=culprits,
         hypotheses=tuple(_finding(weighed) for weighed in ranked),
         waits=_waits(seen, ranked),
@@ -199,6 +204,21 @@ def _ranked(seen: Features) -> list[Weighed]:
     )
 
 
+_CUT = "the trace was cut after"
+
+
+def _cut(trace: Trace) -> tuple[MissingReading, ...]:
+    if trace.complete:
+        return ()
+    detail = f"{_CUT} {_rounds(trace)}"
+    remedy = "record again, or copy the whole file"
+    return (MissingReading(probe="trace", pid=None, reason="not-taken", detail=detail, remedy=remedy),)
+
+
+def _rounds(trace: Trace) -> str:
+    return "1 round" if len(trace.snapshots) == 1 else f"{len(trace.snapshots)} rounds"
+
+
 def _skipped(trace: Trace) -> tuple[MissingReading, ...]:
     if not trace.skipped:
         return ()
@@ -236,7 +256,7 @@ def _finding(weighed: Weighed) -> Finding:
     )
 
 
-def _undetermined_headline(seen: Features, ranked: list[Weighed]) -> str:
+def _undetermined_headline(seen: Features, ranked: list[Weighed], trace: Trace) -> str:
     if seen.is_log:
         return undetermined_log(seen)
     if not seen.members:
@@ -245,6 +265,8 @@ def _undetermined_headline(seen: Features, ranked: list[Weighed]) -> str:
     if not open_ones:
         return "Nothing that was read says that it hangs, and nothing that it is healthy."
     if seen.window.last < EQUAL_SLICES:
+        if not trace.complete:
+            return f"The trace was cut after {_rounds(trace)}, before the readings could agree."
         return "Stopped before the readings could agree: look again for a whole window."
     best = open_ones[0]
     lack = best.missing[0] if best.missing else "more readings"
@@ -267,7 +289,9 @@ def _next_steps(
         return ()
     playbook = open_ones[0].hypothesis.playbook
     remedies = dict.fromkeys(lack.remedy for lack in missing if lack.remedy and lack.reason in _MENDABLE)
-    actions = [*list(remedies)[: _MOST_STEPS - 1], "Look again for longer, or confirm it by hand as the playbook says."]
+    cut = next((lack for lack in missing if lack.detail.startswith(_CUT)), None)
+    again = "Look again for longer" if cut is None else "Get the whole trace or record again"
+    actions = [*list(remedies)[: _MOST_STEPS - 1], f"{again}, or confirm it by hand as the playbook says."]
     return tuple(NextStep(playbook=playbook, action=action) for action in actions)
 
 

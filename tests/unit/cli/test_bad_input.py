@@ -219,6 +219,20 @@ def test_no_trace(name: str, content: bytes, tmp_path: Path) -> None:
     assert ("newer" in ended.err) == (name == "newer")
 
 
+def test_a_cut_trace_says_so(tmp_path: Path) -> None:
+    """Replay of a trace without its end names the cut and its rounds, in the report and the document."""
+    whole = (REPOSITORY / "tests" / "golden" / "absent-allreduce.hangtrace").read_bytes()
+    path = tmp_path / "cut.hangtrace"
+    path.write_bytes(whole[: len(whole) * 8 // 10])
+    rounds = len(read(path).snapshots)
+    document = json.loads(run("replay", str(path), "--json").out)
+    cut = [lack["detail"] for lack in document["missing"] if lack["probe"] == "trace"]
+    assert [f"the trace was cut after {rounds} round" in detail for detail in cut] == [True]
+    shown = run("replay", str(path)).out
+    assert "the trace was cut after" in shown.lower()
+    assert "look again" not in shown.lower()
+
+
 @pytest.mark.parametrize("path", ["/nowhere/a.hangtrace", "/", "/dev/null"])
 def test_unreadable_trace(path: str) -> None:
     """A path that cannot be read as a trace is 2."""
