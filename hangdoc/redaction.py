@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 
 from hangdoc.errors import HangdocError
+from hangdoc.logs.recognise import kind_of
 from hangdoc.logs.sources import STDIN, Source, pieces, sources
 from hangdoc.trace.log_text import LogRedactor, redacted
 from hangdoc.trace.reader import read
@@ -61,7 +62,7 @@ def _redact(source: Source, wishes: Wishes) -> Redacted:
         raise HangdocError(f"{source.name} is empty", "give a log or a trace")
     if source.path != STDIN and first.startswith(_TRACE_BEGINS):  # a trace is packed, and pieces come unpacked
         return _redact_trace(source, target)
-    if b"\0" in first:
+    if kind_of(first) == "binary":
         raise HangdocError(f"{source.name} is neither a log nor a trace: it is binary", "give a log or a trace")
     redactor = LogRedactor((*wishes.also, *_own_names()))
     _write(target, redacted(chain([first], found), redactor))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.unit.cli.commands import WAITS, complaint, environment, program, python, run
 
-FEW_FILES = ("/bin/sh", "-c", 'ulimit -n 16; exec "$@"', "sh")
+FEW_FILES = ("/bin/sh", "-c", 'ulimit -n 10; exec "$@"', "sh")
 ENTRY = "from hangdoc.cli.entry import main; main()"
 
 
@@ -17,7 +17,7 @@ def test_too_few_files() -> None:
     with program(*python(WAITS)) as patient:
         ended = run("watch", str(patient.pid), "--once", prefix=FEW_FILES)
     assert ended.code == 2
-    assert "16 files" in complaint(ended)
+    assert "10 files" in complaint(ended)
     assert "ulimit -n" in ended.err
 
 
