@@ -44,6 +44,7 @@ from hangdoc.model.diagnosis import (
     Wait,
     WaitEnd,
 )
+from hangdoc.model.engine import Engine
 from hangdoc.model.gpu import Gpus
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Known, Missing, Reading
@@ -61,20 +62,13 @@ def diagnose(trace: Trace, kind: TargetKind = "live", baseline: Baseline | None 
     engine = discovery.engine(trace.header.launch.engine)
     movers = mover_keys(trace.snapshots[-1].processes)
     window, steady = steady_window(trace, movers)
-    version = trace.header.launch.engine_version
-    same = baseline and baseline.of(engine.name, comparable(trace))
-    good = same and same.like(version.value if isinstance(version, Known) else "")
+    good = _good_starts(trace, engine, baseline)
     beyond = Beyond(standing_s(trace, index, movers, window.last), good)
     seen = features(trace, engine, window, steady=steady, beyond=beyond)
     ranked = _ranked(seen)
     leader = ranked[0] if RANK[ranked[0].grade] >= RANK["likely"] else None
     culprits = tuple(map(_known_only, leader.culprits)) if leader is not None else ()
-    missing = (
-        *missing_readings(index, seen),
-        *_cut(trace),
-        *_skipped(trace),
-        *_other_engine(baseline, good, engine.name),
-    )
+    missing = (*missing_readings(index, seen), *_of_the_trace(trace), *_other_engine(baseline, good, engine.name))
     return Diagnosis(
         taken_wall_ns=trace.snapshots[-1].wall_ns,
         target=_target(trace, kind),
@@ -96,6 +90,17 @@ def diagnose(trace: Trace, kind: TargetKind = "live", baseline: Baseline | None 
         no_progress_s=stood.value if isinstance(stood := no_progress_s(seen), Known) else None,
         limits=tuple(_limit(one) for one in remaining(seen, engine)),
     )
+
+
+def _good_starts(trace: Trace, engine: Engine, baseline: Baseline | None) -> Baseline | None:
+    """Return the good starts of the same engine, size and, where there are any, version."""
+    version = trace.header.launch.engine_version
+    same = baseline and baseline.of(engine.name, comparable(trace))
+    return same and same.like(version.value if isinstance(version, Known) else "")
+
+
+def _of_the_trace(trace: Trace) -> tuple[MissingReading, ...]:
+    return (*_cut(trace), *_skipped(trace))
 
 
 def _limit(one: Remaining) -> LimitState:

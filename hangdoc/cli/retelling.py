@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
-from pathlib import Path
 
 from hangdoc.cli.consent import consent
 from hangdoc.cli.failure import say
 from hangdoc.cli.output import emit, emit_diagnosis, emit_json, to_terminal
 from hangdoc.errors import ExitCode
 from hangdoc.relaunch.document import Course, document
+from hangdoc.relaunch.last_lines import last_lines
 from hangdoc.relaunch.planning import Wishes
-from hangdoc.relaunch.secrets import hidden_values, veiled
+from hangdoc.relaunch.secrets import hidden_values
 from hangdoc.relaunch.watch import Watched
 from hangdoc.relaunch.words import plan_parts
-from hangdoc.trace.log_text import LogRedactor
-
-LAST_LINES = 5
-"""Lines of the log that are shown when the launch ended. Arbitrary."""
-
-MOST_BYTES, LONGEST_LINE = 1 << 16, 4096
-"""Of the log's end, and of each line, that are redacted for them. Arbitrary."""
 
 
 def present(course: Course, wishes: Wishes) -> None:
@@ -46,7 +38,8 @@ def tell(course: Course, watched: Watched) -> None:
     if watched.end == "exit":
         status = "" if watched.status is None else f", exit code {watched.status}"
         say(f"hangdoc: the new launch has ended{status}; its output: {plan.log}")
-        _tell_last_lines(plan.log, hidden_values(plan.command))
+        for line in last_lines(plan.log, hidden_values(plan.command)):
+            say(f"  {line}")
     if course.ended_again is not None or (living is None and watched.end == "exit"):
         return
     if living == started.pid:
@@ -56,16 +49,6 @@ def tell(course: Course, watched: Watched) -> None:
         say(f"hangdoc: pid {started.pid} has ended, others of it live; to end them: hangdoc kill-clean {living}")
     else:
         say(f"hangdoc: pid {started.pid} has ended, and nobody of it lives; its output: {plan.log}")
-
-
-def _tell_last_lines(log: Path, hidden: frozenset[str]) -> None:
-    """Redact all that is read, because names are learned from lines before: by what is hidden, and by shape."""
-    redactor = LogRedactor()
-    with suppress(OSError), log.open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - MOST_BYTES))
-        lines = veiled(file.read().decode(errors="replace"), hidden).splitlines()
-        for line in [redactor.line(one[:LONGEST_LINE]) for one in lines][-LAST_LINES:]:
-            say(f"  {line}")
 
 
 def finish(course: Course, code: ExitCode, wishes: Wishes) -> ExitCode:

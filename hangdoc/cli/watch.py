@@ -64,8 +64,9 @@ def watch(
         from hangdoc.cli.recorded import watch_once
 
         return watch_once(pid, port, setting, record, span, as_json=as_json, no_color=no_color)
-    from hangdoc.cli.outlets import Wishes
-    from hangdoc.cli.unattended import follow_launch, start_launch
+    from hangdoc.cli.supervised import start_launch
+    from hangdoc.cli.unattended import follow_launch
+    from hangdoc.cli.watch_wishes import Wishes
     from hangdoc.observe.follow import Goal
 
     address = options.address_of(metrics_port)
