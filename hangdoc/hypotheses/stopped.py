@@ -58,7 +58,8 @@ def _who_misses_it(case: Case, living: list[Member]) -> Outcome:
     for member in living:
         if isinstance(member.links, Missing):
             return Unread.of(member.links, f"whom {signs.name_of(member.process)} waits for")
-    return Unread(f"whether anybody needs {name}: no wait leads to it for certain")
+    what = "stopped" if freezer_of(case.patient) is None else "frozen"
+    return Unread(f"whether anybody needs {name}, which is {what}: no wait leads to it for certain")
 
 
 def _waits_for_one_more(case: Case) -> Member | None:

@@ -6,12 +6,14 @@ import asyncio
 import ctypes
 import hashlib
 import mmap
+import multiprocessing
 import os
 import select
 import sys
 import threading
 import time
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.patients.build import library, program
@@ -45,6 +47,7 @@ void crowd(int size) {
 }
 """
 NEVER_S = 1e6
+THREE_RANKS = ("launcher", "rank0", "rank1", "rank2")
 
 
 def keep_the_interpreter_lock(stage: Stage, name: str) -> None:
@@ -74,6 +77,21 @@ def computation_that_keeps_the_interpreter_lock(stage: Stage) -> None:
     keep_the_interpreter_lock(stage, "launcher")
 
 
+def before_a_barrier(stage: Stage, work: Callable[[], object]) -> None:
+    """Be three ranks: rank 1 works before it comes to the barrier in which the two others wait."""
+    barrier = multiprocessing.get_context("fork").Barrier(3)
+
+    def rank(name: str) -> None:
+        stage.arrive(name)
+        if name == "rank1":
+            work()
+        barrier.wait()
+
+    for name in THREE_RANKS[1:]:
+        stage.fork(rank, name)
+    stage.wait()
+
+
 def count_for_ever(flag: list[int]) -> int:
     polls = 0
     while not flag[0]:
@@ -84,9 +102,12 @@ def count_for_ever(flag: list[int]) -> int:
     return polls
 
 
-@patient("busy-wait", culprit="rank1")
+@patient("busy-wait", "undetermined", culprit="rank1", burns=("rank1",))
 def python_loop(stage: Stage) -> None:
-    """Rank 1 goes round a loop whose condition cannot come true; rank 0 waits for it."""
+    """Rank 1 goes round a loop whose condition cannot come true; rank 0 waits for it.
+
+    Only the values in its loop tell it from a computation that rank 0 waits for: it need not be told.
+    """
 
     def rank(stage: Stage) -> None:
         stage.arrive("rank1")
@@ -95,9 +116,12 @@ def python_loop(stage: Stage) -> None:
     stage.two_ranks(rank)
 
 
-@patient("busy-wait", culprit="rank1", companion="burners")
+@patient("busy-wait", "undetermined", culprit="rank1", companion="burners", burns=("rank1",))
 def python_loop_on_a_full_machine(stage: Stage) -> None:
-    """The same while every core is busy with something else, so that the loop gets half of one."""
+    """The same while every core is busy with something else, so that the loop gets half of one.
+
+    As in python_loop, a computation looks the same.
+    """
     python_loop(stage)
 
 
@@ -110,6 +134,40 @@ def loop_of_one_line(stage: Stage) -> None:
         exec("while not flag: pass", {"flag": []})
 
     stage.two_ranks(rank)
+
+
+def tokenise(texts: int) -> int:
+    counts: dict[int, int] = {}
+    for text in range(texts):
+        token = text * 2654435761 % 1000003
+        counts[token] = counts.get(token, 0) + 1
+    return len(counts)
+
+
+@patient("undetermined", "slow-start", "healthy", parts=THREE_RANKS, burns=("rank1",))
+def tokenising_before_a_barrier(stage: Stage) -> None:
+    """Rank 1 counts tokens in plain Python and will come to the barrier; the two others wait there."""
+    before_a_barrier(stage, lambda: tokenise(1_000_000_000))
+
+
+def search(tasks: int) -> int:
+    stack, best = [(0, tasks)], 0
+    try:
+        while True:
+            low, high = stack.pop()
+            if high - low > 1:
+                middle = (low + high) // 2
+                stack += [(low, middle), (middle, high)]
+            else:
+                best = max(best, low * 2654435761 % 1000003)
+    except IndexError:
+        return best
+
+
+@patient("undetermined", "slow-start", "healthy", parts=THREE_RANKS, burns=("rank1",))
+def work_list_before_a_barrier(stage: Stage) -> None:
+    """Rank 1 works on a list until it is empty, in a loop that only an exception ends; the others wait for it."""
+    before_a_barrier(stage, lambda: search(1_000_000_000))
 
 
 @patient("slow-start", "undetermined")
@@ -260,9 +318,12 @@ def asyncio_that_polls(stage: Stage) -> None:
     stage.two_ranks(rank)
 
 
-@patient("busy-wait", culprit="rank1")
+@patient("busy-wait", "undetermined", culprit="rank1", burns=("rank1",))
 def coroutine_that_spins(stage: Stage) -> None:
-    """Rank 1's coroutine loops without ever giving way: the event loop around it is no excuse."""
+    """Rank 1's coroutine loops without ever giving way: the event loop around it is no excuse.
+
+    As in python_loop, a computation looks the same.
+    """
 
     async def spin() -> None:
         count_for_ever([0])
@@ -318,9 +379,12 @@ def threads_that_yield_on_every_core(stage: Stage) -> None:
     stage.two_ranks(lambda stage: spins_in("crowd", stage, 1 + len(own)))
 
 
-@patient("busy-wait", culprit="rank1")
+@patient("busy-wait", "undetermined", culprit="rank1", burns=("rank1",))
 def thread_that_starves_the_main_thread(stage: Stage) -> None:
-    """A thread of rank 1 loops in Python and is never asked for the interpreter lock: its main thread never runs."""
+    """A thread of rank 1 loops in Python and is never asked for the interpreter lock: its main thread never runs.
+
+    As in python_loop, a computation looks the same.
+    """
 
     def rank(stage: Stage) -> None:
         spinning = threading.Event()
@@ -358,9 +422,12 @@ def rank_that_spins_for_one_that_sleeps(stage: Stage) -> None:
     stage.wait()
 
 
-@patient("busy-wait", culprit="rank1")
+@patient("busy-wait", "undetermined", culprit="rank1", burns=("rank1",))
 def loop_that_tries_a_lock(stage: Stage) -> None:
-    """Rank 1 asks for a lock without waiting, again and again; it holds the lock itself."""
+    """Rank 1 asks for a lock without waiting, again and again; it holds the lock itself.
+
+    As in python_loop, a computation looks the same.
+    """
 
     def rank(stage: Stage) -> None:
         lock = threading.Lock()
