@@ -6,14 +6,12 @@ import asyncio
 import ctypes
 import hashlib
 import mmap
-import multiprocessing
 import os
 import select
 import sys
 import threading
 import time
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 
 from tests.patients.build import library, program
@@ -47,7 +45,6 @@ void crowd(int size) {
 }
 """
 NEVER_S = 1e6
-THREE_RANKS = ("launcher", "rank0", "rank1", "rank2")
 
 
 def keep_the_interpreter_lock(stage: Stage, name: str) -> None:
@@ -75,21 +72,6 @@ def native_code_that_keeps_the_interpreter_lock(stage: Stage) -> None:
 def computation_that_keeps_the_interpreter_lock(stage: Stage) -> None:
     """The same in a program that nobody waits for: it may be one long computation."""
     keep_the_interpreter_lock(stage, "launcher")
-
-
-def before_a_barrier(stage: Stage, work: Callable[[], object]) -> None:
-    """Be three ranks: rank 1 works before it comes to the barrier in which the two others wait."""
-    barrier = multiprocessing.get_context("fork").Barrier(3)
-
-    def rank(name: str) -> None:
-        stage.arrive(name)
-        if name == "rank1":
-            work()
-        barrier.wait()
-
-    for name in THREE_RANKS[1:]:
-        stage.fork(rank, name)
-    stage.wait()
 
 
 def count_for_ever(flag: list[int]) -> int:
@@ -134,40 +116,6 @@ def loop_of_one_line(stage: Stage) -> None:
         exec("while not flag: pass", {"flag": []})
 
     stage.two_ranks(rank)
-
-
-def tokenise(texts: int) -> int:
-    counts: dict[int, int] = {}
-    for text in range(texts):
-        token = text * 2654435761 % 1000003
-        counts[token] = counts.get(token, 0) + 1
-    return len(counts)
-
-
-@patient("undetermined", "slow-start", "healthy", parts=THREE_RANKS, burns=("rank1",))
-def tokenising_before_a_barrier(stage: Stage) -> None:
-    """Rank 1 counts tokens in plain Python and will come to the barrier; the two others wait there."""
-    before_a_barrier(stage, lambda: tokenise(1_000_000_000))
-
-
-def search(tasks: int) -> int:
-    stack, best = [(0, tasks)], 0
-    try:
-        while True:
-            low, high = stack.pop()
-            if high - low > 1:
-                middle = (low + high) // 2
-                stack += [(low, middle), (middle, high)]
-            else:
-                best = max(best, low * 2654435761 % 1000003)
-    except IndexError:
-        return best
-
-
-@patient("undetermined", "slow-start", "healthy", parts=THREE_RANKS, burns=("rank1",))
-def work_list_before_a_barrier(stage: Stage) -> None:
-    """Rank 1 works on a list until it is empty, in a loop that only an exception ends; the others wait for it."""
-    before_a_barrier(stage, lambda: search(1_000_000_000))
 
 
 @patient("slow-start", "undetermined")
