@@ -305,9 +305,16 @@ _MENDABLE = frozenset({"denied", "not-installed"})
 
 
 def _open(ranked: list[Weighed]) -> list[Weighed]:
-    """Return the hypotheses that are neither shown nor ruled out, by what speaks for each beyond what lacks."""
-    open_ones = [weighed for weighed in ranked if weighed.grade == "undetermined"]
-    return sorted(open_ones, key=lambda one: (len(one.missing) - len(one.for_), len(one.missing)))
+    """Return the hypotheses that are neither shown nor ruled out, by what speaks for each beyond what lacks.
+
+    A block whose one decisive sign was found, as a member that is stopped, comes first: anybody would begin with it.
+    """
+
+    def order(one: Weighed) -> tuple[bool, int, int]:
+        decisive = one.hypothesis.verdict == "blocked" and one.hypothesis.confirm_at == 1 and one.support > 0
+        return not decisive, len(one.missing) - len(one.for_), len(one.missing)
+
+    return sorted((weighed for weighed in ranked if weighed.grade == "undetermined"), key=order)
 
 
 def _output(output: OutputFile, end_wall_ns: int) -> Output:

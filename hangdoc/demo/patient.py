@@ -39,17 +39,13 @@ def arrive(ready: int, name: str) -> None:
     os.write(ready, f"{name} {os.getpid()}\n".encode())
 
 
-def wait_for_capture(layers: int) -> int:
-    """Loop for a condition that cannot come true: what a busy-wait in a warm-up looks like."""
-    captured = 0
-    polls = 0
-    while captured < layers:
-        polls += 1
-        layer = polls % (layers + 1)
-        is_last = layer > layers
-        if is_last:
-            captured += 1
-    return polls
+def wait_for_capture() -> None:
+    """Go round a loop that has no way out: what a busy-wait in a warm-up looks like.
+
+    Its code alone proves that it never ends; one that asks for a flag looks like a computation from outside.
+    """
+    while True:
+        pass
 
 
 def wait_for_lock() -> None:
@@ -69,7 +65,7 @@ def load_slowly() -> None:
 
 
 ILLNESSES = {
-    "busy-wait": lambda: wait_for_capture(3),
+    "busy-wait": wait_for_capture,
     "blocked": wait_for_lock,
     "slow-start": load_slowly,
 }

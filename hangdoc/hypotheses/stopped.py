@@ -5,7 +5,8 @@ from __future__ import annotations
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import waiting
 from hangdoc.features.features import Member, is_tracker
-from hangdoc.features.launch_waits import latest_edges, standing_graph
+from hangdoc.features.frames import bare_name
+from hangdoc.features.launch_waits import latest_edges, standing_graph, waits_in_shared_memory
 from hangdoc.features.waits import starts_at
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._chains import thread_of
@@ -13,6 +14,7 @@ from hangdoc.hypotheses._stops import STOPPED_STATES, freezer_of
 from hangdoc.hypotheses._waits import every_other_thread_is_parked
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Known, Missing
+from hangdoc.model.stack import Stack
 from hangdoc.procfs.syscalls import awaits
 
 
@@ -55,10 +57,54 @@ def _who_misses_it(case: Case, living: list[Member]) -> Outcome:
             return Present(f"{thread_of(features, starts_at(edge))} waits for it ({edge.through})")
     if (waiter := _waits_for_one_more(case)) is not None:
         return Present(f"{signs.name_of(waiter.process)}, for which others wait, {_ONE_MORE}")
+    if _lacks_in_a_barrier(case, living):
+        return Present(f"all others but their parent are in one barrier, which {_ONE_MORE_THERE}")
     for member in living:
         if isinstance(member.links, Missing):
             return Unread.of(member.links, f"whom {signs.name_of(member.process)} waits for")
-    return Unread(f"whether anybody needs {name}: no wait leads to it for certain")
+    what = "stopped" if freezer_of(case.patient) is None else "frozen"
+    return Unread(f"whether anybody needs {name}, which is {what}: no wait leads to it for certain")
+
+
+def _lacks_in_a_barrier(case: Case, living: list[Member]) -> bool:
+    """Tell whether all its siblings stand in one barrier of multiprocessing while their parent waits for an end.
+
+    Why it works: nobody else of the launch could come to that barrier. Fails for a helper that is stopped beside ranks
+    for which another one, not yet started, is to come.
+    """
+    parent = case.patient.process.ppid
+    siblings = [one for one in living if one.key != case.patient.key and one.key.pid != parent]
+    above = next((one for one in living if one.key.pid == parent), None)
+    if above is None or not siblings or any(one.process.ppid != parent for one in siblings):
+        return False
+    edges = standing_graph(case.features).edges
+    if not any(edge.from_pid == parent and edge.through == "child" and not edge.weak for edge in edges):
+        return False
+    barriers = {_barrier_of(one) for one in siblings}
+    return len(barriers) == 1 and None not in barriers and _nobody_else_runs([above, *siblings])
+
+
+def _nobody_else_runs(members: list[Member]) -> bool:
+    return all(every_other_thread_is_parked(one, one.key.pid) == Known(True) for one in members)
+
+
+def _barrier_of(member: Member) -> str | None:
+    """Return the memory of the semaphore on which a member's main thread stands in a barrier, without a timeout."""
+    tid = member.key.pid
+    if not isinstance(member.main, Known) or not isinstance(member.locks, Known):
+        return None
+    if not waits_in_shared_memory(member, tid) or not all(
+        _is_in_barrier(view.stack) for view in member.main.value.views
+    ):
+        return None
+    keys = {futex.shared_key for _, locks in member.locks.value for futex in locks.futexes if futex.tid == tid}
+    return keys.pop() if len(keys) == 1 else None
+
+
+def _is_in_barrier(stack: Stack) -> bool:
+    """Tell whether a stack is in threading's Barrier, which multiprocessing's inherits: `_wait` is its alone."""
+    names = {(bare_name(frame.function), frame.file.rsplit("/", 1)[-1]) for frame in stack}
+    return ("_wait", "threading.py") in names and ("wait_for", "synchronize.py") in names
 
 
 def _waits_for_one_more(case: Case) -> Member | None:
@@ -85,16 +131,19 @@ def _accepts(member: Member) -> bool:
 
 
 def _is_only_inferred(case: Case) -> Outcome:
-    """Contrary: that somebody needs it is concluded from a rank that waits for one more to connect."""
+    """Contrary: that somebody needs it is concluded from those that wait for one more to connect or to come."""
     missed = _is_missed(case)
     if isinstance(missed, Unread):
         return missed
     if missed.because.endswith(_ONE_MORE):
         return Present("that it is the one to connect is not proven")
+    if missed.because.endswith(_ONE_MORE_THERE):
+        return Present("that it is the one to come is not proven")
     return Absent("a wait leads to it")
 
 
 _ONE_MORE = "waits for one more to connect"
+_ONE_MORE_THERE = "waits for one more to come"
 
 
 def _waits_for_all(member: Member) -> bool:

@@ -84,9 +84,12 @@ def count_for_ever(flag: list[int]) -> int:
     return polls
 
 
-@patient("busy-wait", culprit="rank1")
+@patient("busy-wait", "undetermined", culprit="rank1", burns=("rank1",))
 def python_loop(stage: Stage) -> None:
-    """Rank 1 goes round a loop whose condition cannot come true; rank 0 waits for it."""
+    """Rank 1 goes round a loop whose condition cannot come true; rank 0 waits for it.
+
+    Only the values in its loop tell it from a computation that rank 0 waits for: it need not be told.
+    """
 
     def rank(stage: Stage) -> None:
         stage.arrive("rank1")
@@ -95,9 +98,12 @@ def python_loop(stage: Stage) -> None:
     stage.two_ranks(rank)
 
 
-@patient("busy-wait", culprit="rank1", companion="burners")
+@patient("busy-wait", "undetermined", culprit="rank1", companion="burners", burns=("rank1",))
 def python_loop_on_a_full_machine(stage: Stage) -> None:
-    """The same while every core is busy with something else, so that the loop gets half of one."""
+    """The same while every core is busy with something else, so that the loop gets half of one.
+
+    As in python_loop, a computation looks the same.
+    """
     python_loop(stage)
 
 
@@ -260,9 +266,12 @@ def asyncio_that_polls(stage: Stage) -> None:
     stage.two_ranks(rank)
 
 
-@patient("busy-wait", culprit="rank1")
+@patient("busy-wait", "undetermined", culprit="rank1", burns=("rank1",))
 def coroutine_that_spins(stage: Stage) -> None:
-    """Rank 1's coroutine loops without ever giving way: the event loop around it is no excuse."""
+    """Rank 1's coroutine loops without ever giving way: the event loop around it is no excuse.
+
+    As in python_loop, a computation looks the same.
+    """
 
     async def spin() -> None:
         count_for_ever([0])
@@ -318,9 +327,12 @@ def threads_that_yield_on_every_core(stage: Stage) -> None:
     stage.two_ranks(lambda stage: spins_in("crowd", stage, 1 + len(own)))
 
 
-@patient("busy-wait", culprit="rank1")
+@patient("busy-wait", "undetermined", culprit="rank1", burns=("rank1",))
 def thread_that_starves_the_main_thread(stage: Stage) -> None:
-    """A thread of rank 1 loops in Python and is never asked for the interpreter lock: its main thread never runs."""
+    """A thread of rank 1 loops in Python and is never asked for the interpreter lock: its main thread never runs.
+
+    As in python_loop, a computation looks the same.
+    """
 
     def rank(stage: Stage) -> None:
         spinning = threading.Event()
@@ -358,9 +370,12 @@ def rank_that_spins_for_one_that_sleeps(stage: Stage) -> None:
     stage.wait()
 
 
-@patient("busy-wait", culprit="rank1")
+@patient("busy-wait", "undetermined", culprit="rank1", burns=("rank1",))
 def loop_that_tries_a_lock(stage: Stage) -> None:
-    """Rank 1 asks for a lock without waiting, again and again; it holds the lock itself."""
+    """Rank 1 asks for a lock without waiting, again and again; it holds the lock itself.
+
+    As in python_loop, a computation looks the same.
+    """
 
     def rank(stage: Stage) -> None:
         lock = threading.Lock()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import multiprocessing
 import os
 import signal
 import time
@@ -58,6 +59,56 @@ def _is_frozen(cell: Path, switch: str) -> bool:
     if switch == "freezer.state":
         return Path(cell, switch).read_text().strip() == "FROZEN"
     return "frozen 1" in Path(cell, "cgroup.events").read_text()
+
+
+@patient("blocked", "undetermined", culprit="rank1", parts=("launcher", "rank0", "rank1", "rank2"))
+def stopped_before_a_barrier(stage: Stage) -> None:
+    """Rank 1 was stopped before it came to the barrier in which the two others wait."""
+    barrier = multiprocessing.get_context("fork").Barrier(3)
+
+    def rank(name: str) -> None:
+        stage.arrive(name)
+        if name == "rank1":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        barrier.wait()
+
+    for name in ("rank0", "rank1", "rank2"):
+        stage.fork(rank, name)
+    stage.wait()
+
+
+@patient("undetermined", "healthy", parts=("launcher", "rank0", "rank1", "helper"))
+def stopped_helper_beside_an_idle_pool(stage: Stage) -> None:
+    """Two workers wait for tasks of a queue in shared memory; a helper that nobody needs is stopped."""
+    tasks = multiprocessing.get_context("fork").SimpleQueue()
+
+    def work(name: str) -> None:
+        stage.arrive(name)
+        if name == "helper":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        tasks.get()
+
+    for name in ("rank0", "rank1", "helper"):
+        stage.fork(work, name)
+    stage.wait()
+
+
+@patient("undetermined", "healthy", parts=("launcher", "rank0", "rank1", "rank2", "helper"))
+def stopped_helper_beside_a_barrier(stage: Stage) -> None:
+    """Rank 1 sleeps before it comes to the barrier of three; a helper that nobody needs is stopped."""
+    barrier = multiprocessing.get_context("fork").Barrier(3)
+
+    def work(name: str) -> None:
+        stage.arrive(name)
+        if name == "helper":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        if name == "rank1":
+            time.sleep(3600)
+        barrier.wait()
+
+    for name in ("rank0", "rank1", "rank2", "helper"):
+        stage.fork(work, name)
+    stage.wait()
 
 
 VFORK = """

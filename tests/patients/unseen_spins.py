@@ -64,7 +64,7 @@ def wait_for_flag(flag: mmap.mmap) -> int:
     return flag[0]
 
 
-@patient("busy-wait", culprit="rank1")
+@patient("busy-wait", "undetermined", culprit="rank1", burns=("rank1",))
 def python_flag_in_shared_memory(stage: Stage) -> None:
     """Rank 1 spins in Python on a flag of shared memory; rank 0 has it too, waits for rank 1, and never sets it."""
     flag = mmap.mmap(-1, mmap.PAGESIZE)
@@ -86,7 +86,7 @@ def try_again(lock: threading.Lock) -> int:
     return tries
 
 
-@patient("busy-wait", culprit="rank1")
+@patient("busy-wait", "undetermined", culprit="rank1", burns=("rank1",))
 def lock_that_is_tried_for_ever(stage: Stage) -> None:
     """Rank 1 tries without pause to take a lock that it holds itself; rank 0 waits for rank 1."""
 
@@ -105,7 +105,7 @@ def look_for(path: Path) -> None:
         looks += 1
 
 
-@patient("busy-wait", culprit="rank1")
+@patient("busy-wait", "undetermined", culprit="rank1", burns=("rank1",))
 def file_that_is_looked_for_without_pause(stage: Stage) -> None:
     """Rank 1 asks without pause whether a file is there that nobody will make; rank 0 waits for rank 1."""
 

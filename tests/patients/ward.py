@@ -42,7 +42,7 @@ for which "undetermined" will do, which takes all of it."""
 TRACE_FILE = "look.hangtrace"
 HANGDOC = (sys.executable, "-c", "from hangdoc.cli.main import main; main()")
 
-BUSY_WARDS = frozenset({"spins", "starts", "unseen_busy", "unseen_spins"})
+BUSY_WARDS = frozenset({"computations", "spins", "starts", "unseen_busy", "unseen_spins"})
 """Modules all of whose patients burn CPU; others say so of each (Patient.burns)."""
 
 assert WARDS  # importing them has entered their patients

@@ -26,9 +26,18 @@ def workers(document: dict[str, Any]) -> list[dict[str, int]]:
     )
 
 
-@pytest.mark.parametrize(("act", "verdict"), [("absent", "blocked"), ("spin", "busy-wait"), ("stopped", "blocked")])
+def test_rank_1_loops(start: Callable[..., int]) -> None:
+    """A loop in plain Python before the barrier may be a computation, and is named as what it may be."""
+    document = watch(start("spin"))
+    assert document["verdict"] == "undetermined", document["headline"]
+    (loop,) = (one for one in document["hypotheses"] if one["id"] == "HD101")
+    assert loop["grade"] == "undetermined"
+    assert any("a finite computation looks the same" in lack for lack in loop["missing"])
+
+
+@pytest.mark.parametrize(("act", "verdict"), [("absent", "blocked"), ("stopped", "blocked")])
 def test_rank_1_is_ill(act: str, verdict: str, start: Callable[..., int]) -> None:
-    """The rank that stays out of the barrier is named, whatever keeps it: a lock, a loop, a stop."""
+    """The rank that stays out of the barrier is named, whatever keeps it: a lock, a stop."""
     document = watch(start(act))
     assert workers(document) == [{"local_rank": 0, "rank": 0}, {"local_rank": 1, "rank": 1}]
     assert (document["verdict"], document["grade"] in {"likely", "confirmed"}) == (verdict, True), document["headline"]

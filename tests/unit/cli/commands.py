@@ -86,12 +86,8 @@ def python(source: str) -> tuple[str, ...]:
 SPINS = """
 import ctypes, os
 def spin():
-    turns = 0
     while True:
-        turns += 1
-        half = turns // 2
-        if half < 0:
-            break
+        pass
 def rank(work):
     if os.fork() == 0:
         ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
@@ -103,7 +99,7 @@ os.close(writing)
 print("x", flush=True)
 os.wait()
 """
-"""A rank that spins, another that waits for its word on a pipe, and their parent."""
+"""A rank that goes round a loop without a way out, another that waits for its word on a pipe, and their parent."""
 WAITS = "import sys; print('x', flush=True); sys.stdin.read()"
 
 
