@@ -16,6 +16,7 @@ BEGIN = f"[{DAY} 12:00:00] server_args=ServerArgs(tp_size=2)\n"
 LOADING = BEGIN + "".join(f"[{DAY} 12:00:1{rank} TP{rank}] Load weight begin. avail mem=1 GB\n" for rank in (0, 1))
 READY = f"[{DAY} 12:01:00] The server is fired up and ready to roll!\n"
 BATCH = f"[{DAY} 12:02:00 TP0] Decode batch, #running-req: 3, #token: 5\n"
+LATER = BATCH.replace("12:02", "12:08")
 DONE = f'[{DAY} 12:02:01] INFO:     127.0.0.1:1 - "POST /generate HTTP/1.1" 200 OK\n'
 WATCHDOG = f"[{DAY} 12:07:00 TP1] Scheduler watchdog timeout (self.watchdog_timeout=300, self.soft=False)\n"
 SOFT = WATCHDOG.replace("soft=False", "soft=True")
@@ -39,7 +40,7 @@ def of(text: str, tmp_path: Path, now: str | None = None) -> Diagnosis:
         pytest.param(READY + BATCH + WATCHDOG + SIGQUIT, "hung", "confirmed", "HD901", id="ended after a watchdog"),
         pytest.param(READY + BATCH + SOFT + SIGQUIT, "hung", "likely", "HD901", id="a soft watchdog"),
         pytest.param(LOADING + SOFT, "undetermined", "undetermined", "", id="a soft watchdog in a start"),
-        pytest.param(READY + SOFT + BATCH.replace("12:02", "12:08"), "undetermined", "undetermined", "", id="went on after a soft watchdog"),
+        pytest.param(READY + SOFT + LATER, "undetermined", "undetermined", "", id="went on after a soft watchdog"),
         pytest.param(LOADING + EXCEPTION, "crashed", "likely", "HD410", id="an exception"),
         pytest.param(LOADING + EXCEPTION + SIGQUIT, "crashed", "confirmed", "HD410", id="and a victim"),
         pytest.param(READY + EXCEPTION + WATCHDOG, "crashed", "likely", "HD410", id="failed before the watchdog"),
