@@ -117,8 +117,6 @@ def _headline(case: Case) -> str:
         names = ", ".join(signs.name_of(process) for process in first)
         verb = "is" if len(first) == 1 else "are"
         rest = "others died after it" if len(dead) > len(first) else "the others still wait for it"
-        if case.features.has_ended:
-            rest = "nobody of the launch is left"
         return f"{names} {verb} dead; {rest}."
     outcome = _in_log(case)
     return f"A member failed: {outcome.because}."
