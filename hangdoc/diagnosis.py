@@ -13,7 +13,7 @@ from hangdoc.features.baseline import Baseline, comparable
 from hangdoc.features.edges import Edge
 from hangdoc.features.features import Beyond, Features, Member, features, mover_keys
 from hangdoc.features.index import Index
-from hangdoc.features.lacking import missing_readings
+from hangdoc.features.lacking import CUT, lacks_of, missing_readings, rounds_of
 from hangdoc.features.launch_waits import latest_edges
 from hangdoc.features.limits import Remaining, remaining
 from hangdoc.features.links import looked_twice
@@ -68,7 +68,7 @@ def diagnose(trace: Trace, kind: TargetKind = "live", baseline: Baseline | None 
     ranked = _ranked(seen)
     leader = ranked[0] if RANK[ranked[0].grade] >= RANK["likely"] else None
     culprits = tuple(map(_known_only, leader.culprits)) if leader is not None else ()
-    missing = (*missing_readings(index, seen), *_of_the_trace(trace), *_other_engine(baseline, good, engine.name))
+    missing = (*missing_readings(index, seen), *lacks_of(trace), *_other_engine(baseline, good, engine.name))
     return Diagnosis(
         taken_wall_ns=trace.snapshots[-1].wall_ns,
         target=_target(trace, kind),
@@ -97,10 +97,6 @@ def _good_starts(trace: Trace, engine: Engine, baseline: Baseline | None) -> Bas
     version = trace.header.launch.engine_version
     same = baseline and baseline.of(engine.name, comparable(trace))
     return same and same.like(version.value if isinstance(version, Known) else "")
-
-
-def _of_the_trace(trace: Trace) -> tuple[MissingReading, ...]:
-    return (*_cut(trace), *_skipped(trace))
 
 
 def _limit(one: Remaining) -> LimitState:
@@ -209,29 +205,6 @@ def _ranked(seen: Features) -> list[Weighed]:
     )
 
 
-_CUT = "the trace was cut after"
-
-
-def _cut(trace: Trace) -> tuple[MissingReading, ...]:
-    if trace.complete:
-        return ()
-    detail = f"{_CUT} {_rounds(trace)}"
-    remedy = "record again, or copy the whole file"
-    return (MissingReading(probe="trace", pid=None, reason="not-taken", detail=detail, remedy=remedy),)
-
-
-def _rounds(trace: Trace) -> str:
-    return "1 round" if len(trace.snapshots) == 1 else f"{len(trace.snapshots)} rounds"
-
-
-def _skipped(trace: Trace) -> tuple[MissingReading, ...]:
-    if not trace.skipped:
-        return ()
-    detail = f"{trace.skipped} records are of a kind that this hangdoc does not know"
-    remedy = "update hangdoc: pipx upgrade hangdoc"
-    return (MissingReading(probe="trace", pid=None, reason="unsupported", detail=detail, remedy=remedy),)
-
-
 def _other_engine(given: Baseline | None, used: Baseline | None, engine: str) -> tuple[MissingReading, ...]:
     if given is None or used is not None:
         return ()
@@ -271,7 +244,7 @@ def _undetermined_headline(seen: Features, ranked: list[Weighed], trace: Trace) 
         return "Nothing that was read says that it hangs, and nothing that it is healthy."
     if seen.window.last < EQUAL_SLICES:
         if not trace.complete:
-            return f"The trace was cut after {_rounds(trace)}, before the readings could agree."
+            return f"The trace was cut after {rounds_of(trace)}, before the readings could agree."
         return "Stopped before the readings could agree: look again for a whole window."
     best = open_ones[0]
     lack = best.missing[0] if best.missing else "more readings"
@@ -294,7 +267,7 @@ def _next_steps(
         return ()
     playbook = open_ones[0].hypothesis.playbook
     remedies = dict.fromkeys(lack.remedy for lack in missing if lack.remedy and lack.reason in _MENDABLE)
-    cut = next((lack for lack in missing if lack.detail.startswith(_CUT)), None)
+    cut = next((lack for lack in missing if lack.detail.startswith(CUT)), None)
     again = "Look again for longer" if cut is None else "Get the whole trace or record again"
     actions = [*list(remedies)[: _MOST_STEPS - 1], f"{again}, or confirm it by hand as the playbook says."]
     return tuple(NextStep(playbook=playbook, action=action) for action in actions)

@@ -8,6 +8,7 @@ from hangdoc.features.outputs import OutputFile
 from hangdoc.model.diagnosis import MissingReading
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Known, Missing
+from hangdoc.trace.records import Trace
 
 UNTIL_WHEN = Missing("log", "not-in-input", "nothing tells until when the log stayed like this", "add --now TIME")
 
@@ -62,3 +63,32 @@ def _row(process: ProcessKey | None, missing: Missing) -> MissingReading:
         detail=missing.detail,
         remedy=missing.remedy,
     )
+
+
+CUT = "the trace was cut after"
+
+
+def lacks_of(trace: Trace) -> tuple[MissingReading, ...]:
+    """Return what the trace itself lacks: rounds after a cut, and records of unknown kinds."""
+    return (*_cut(trace), *_skipped(trace))
+
+
+def _cut(trace: Trace) -> tuple[MissingReading, ...]:
+    if trace.complete:
+        return ()
+    detail = f"{CUT} {rounds_of(trace)}"
+    remedy = "record again, or copy the whole file"
+    return (MissingReading(probe="trace", pid=None, reason="not-taken", detail=detail, remedy=remedy),)
+
+
+def rounds_of(trace: Trace) -> str:
+    """Return "1 round" or "3 rounds"."""
+    return "1 round" if len(trace.snapshots) == 1 else f"{len(trace.snapshots)} rounds"
+
+
+def _skipped(trace: Trace) -> tuple[MissingReading, ...]:
+    if not trace.skipped:
+        return ()
+    detail = f"{trace.skipped} records are of a kind that this hangdoc does not know"
+    remedy = "update hangdoc: pipx upgrade hangdoc"
+    return (MissingReading(probe="trace", pid=None, reason="unsupported", detail=detail, remedy=remedy),)

@@ -76,7 +76,8 @@ def test_a_real_disk_that_takes_nothing(tmp_path: Path, size: str, then: str, re
     trace = str(tmp_path / "a.hangtrace")
     with program(*python(WAITS)) as patient:
         recorded = on_disk(tmp_path, size, then, "record", str(patient.pid), "-o", trace, "--duration", "1")
-        watched = on_disk(tmp_path, size, then, "watch", str(patient.pid), "--once", "--record", trace, "--window", "3")
+        look = ("watch", str(patient.pid), "--once", "--record", trace, "--window", "3", "--max-window", "4")
+        watched = on_disk(tmp_path, size, then, *look)
     assert (recorded.code, recorded.out) == (2, "")
     assert recorded.err.startswith(f"hangdoc: {trace} cannot be written: {reason}")
     assert watched.code == 2

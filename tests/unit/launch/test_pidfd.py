@@ -108,7 +108,7 @@ def test_asking_for_permission_sends_nothing(monkeypatch: pytest.MonkeyPatch) ->
     handle = hold(key_of(os.getpid()))
     assert handle is not None
     assert may_signal(handle)
-    assert sent == [0]
+    assert set(sent) == {0}
     handle.close()
 
 

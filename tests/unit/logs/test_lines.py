@@ -176,6 +176,7 @@ def test_anchors(name: str, data: st.DataObject) -> None:
     assert next(known for known in candidates(line, engine) if known.pattern.search(line)) is found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sglang", "vllm", "torchrun", "generic"])
 def test_no_line_is_hidden_by_one_before_it(name: str) -> None:
     """Of lines that an entry of the table knows, some are not known to an entry before it: each can be reached."""

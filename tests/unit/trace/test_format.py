@@ -89,6 +89,7 @@ def read_or_none(data: bytes) -> Trace | None:
         return None
 
 
+@pytest.mark.slow
 def test_any_prefix_of_a_real_file_reads_as_a_prefix_of_its_records() -> None:
     """Every cut of a recorded file, byte by byte: its first records, or one clear error before the header is whole."""
     whole = (SCHEMAS / "schema-1.hangtrace").read_bytes()
@@ -105,6 +106,7 @@ def test_any_prefix_of_a_real_file_reads_as_a_prefix_of_its_records() -> None:
     assert set(counts) == set(range(len(trace.snapshots) + 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [LIVE_LEVEL, SMALL_LEVEL])
 def test_a_minute_of_eight_ranks_is_small(level: int) -> None:
     """8 ranks x 150 threads at 1 Hz for 60 s stay under 1 MB, recorded live or written once."""
