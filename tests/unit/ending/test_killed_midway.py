@@ -51,7 +51,8 @@ def test_killed_at_a_signal(theatre: Theatre, when: str, at: int) -> None:
     assert [name for name, key in cast.items() if state(key) in {"T", "t"}] == []
     left = [key for key in cast.values() if lives(key)]
     if left:
-        assert theatre.kill_clean(str(left[0].pid), "--yes", "--no-snapshot").code == 0
+        # Whoever was sent the last signal may be dead by then, and nobody is left to end (4).
+        assert theatre.kill_clean(str(left[0].pid), "--yes", "--no-snapshot").code in {0, 4}
     assert theatre.left() == {bystander.pid}
 
 
