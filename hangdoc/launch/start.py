@@ -63,14 +63,17 @@ class Started:
         with suppress(ChildProcessError):  # it has been waited for
             if not self.has_ended():
                 return self.pid
-        return next((pid for pid in sorted(listed_pids(proc)) if self._has_member(proc, pid)), None)
+        return next(iter(self.living(proc)), None)
 
-    def _has_member(self, proc: Path, pid: int) -> bool:
-        """Tell by the marker, which a zombie does not show any more."""
-        with suppress(PermissionError):
-            stat = read_stat(proc, pid)
-            return stat is not None and read_marker(proc, ProcessKey(pid, stat.start_ticks)) == self.marker
-        return False
+    def living(self, proc: Path = Path("/proc")) -> list[int]:
+        """Return the pids that carry the launch's marker, which a zombie does not show any more, in order."""
+        found = []
+        for pid in sorted(listed_pids(proc)):
+            with suppress(PermissionError):  # of another user: not ours
+                stat = read_stat(proc, pid)
+                if stat is not None and read_marker(proc, ProcessKey(pid, stat.start_ticks)) == self.marker:
+                    found.append(pid)
+        return found
 
     @property
     def code(self) -> int | None:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
 
 from msgspec.structs import replace as changed
 
-from hangdoc.launch.marker import read_marker
 from hangdoc.launch.start import Started
-from hangdoc.launch.table import listed_pids, read_entry
 from hangdoc.model.diagnosis import Diagnosis
 from hangdoc.observe.follow import View
 from hangdoc.unattended.supervise import Halt
@@ -58,21 +55,10 @@ def _went_on(diagnosis: Diagnosis, others: list[int], code: int | None) -> Diagn
 def _who_goes_on(started: Started) -> list[int]:
     """Return the pids that have the launch's marker and stay."""
     deadline_s = time.monotonic() + LEAVING_S
-    while (found := _marked(started)) and time.monotonic() < deadline_s:
+    while (found := _beside(started)) and time.monotonic() < deadline_s:
         time.sleep(LOOK_AGAIN_S)
     return found
 
 
-def _marked(started: Started) -> list[int]:
-    proc = Path("/proc")
-    found = []
-    for pid in listed_pids(proc):
-        try:
-            entry = read_entry(proc, pid)
-        except PermissionError:  # of another user: not ours
-            continue
-        if entry is None or pid in (os.getpid(), started.pid) or entry.state == "Z":
-            continue
-        if read_marker(proc, entry.key) == started.marker:
-            found.append(pid)
-    return found
+def _beside(started: Started) -> list[int]:
+    return [pid for pid in started.living() if pid not in (os.getpid(), started.pid)]
