@@ -13,6 +13,11 @@ FIND_PYTHON := for python in $(PYTHONS); do \
 	python=; done
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
+# Most tests wait for processes that they look at: twice as many workers as cores (tests/scheduling.py says what runs
+# beside what). WORKERS=0 runs one test after the other, in one process.
+WORKERS := $(shell echo $$((2 * $$(nproc))))
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
+
 # What `make accuracy` looks at: see python -m tests.accuracy --help. It takes about an hour on two cores.
 ACCURACY := --rounds 3 --load both --sglang --healthy 50 --table docs/accuracy.md
 
@@ -25,10 +30,10 @@ demo: $(INSTALLED)
 
 test: lint
 	@$(BIN)/python tests/sglang/provision.py
-	@$(BIN)/python -m pytest
+	@$(PYTEST)
 
 test-fast: $(DEV_INSTALLED)
-	@$(BIN)/python -m pytest -m 'not sglang and not slow'
+	@$(PYTEST) -m 'not sglang and not slow'
 
 lint: $(DEV_INSTALLED)
 	@$(BIN)/ruff check --quiet

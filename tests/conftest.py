@@ -49,6 +49,16 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     return report
 
 
+@pytest.hookimpl(optionalhook=True)  # xdist's: without it nothing runs beside anything
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object | None:
+    """Tests in several workers: what must not run beside each other does not, unless `--dist` asks for another way."""
+    if config.getvalue("dist") != "load":
+        return None
+    from tests.scheduling import Scheduling  # noqa: PLC0415
+
+    return Scheduling(config, log)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
     report = yield

@@ -150,7 +150,11 @@ def test_a_log_that_grows_and_one_that_shrinks(tmp_path: Path) -> None:
     assert "Traceback" not in ended.err
 
 
-@pytest.mark.parametrize(("data", "code"), [(b"", 2), (GOOD, 3), (bytes(range(256)) * 50, 2), (gzip.compress(GOOD), 3)])
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [(b"", 2), (GOOD, 3), (bytes(range(256)) * 50, 2), (gzip.compress(GOOD), 3)],
+    ids=["nothing", "a log", "bytes of every value", "a packed log"],
+)
 def test_standard_input(data: bytes, code: int) -> None:
     """Standard input is read like a file, packed as well."""
     done = subprocess.run(

@@ -1,0 +1,118 @@
+"""Who of the tests runs beside whom under `pytest -n N`: in acts, one after the other, each with its own crowd."""
+
+from __future__ import annotations
+
+import enum
+import itertools
+import re
+from collections import Counter
+from typing import NamedTuple
+
+from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
+
+MANY = 25
+"""Tests of one file that go to a worker together, so that what a file sets up is made seldom. Arbitrary."""
+
+
+class Act(enum.IntEnum):
+    """What runs at the same time, in this order: a quick mistake should not come after half an hour of servers."""
+
+    SMALL = 0
+    """Small processes and pure functions: the ones wait while the others compute."""
+
+    PATIENTS = 1
+    """Alone: the ward fills all cores by itself, and a core that somebody else has makes its patients inconclusive."""
+
+    SERVERS = 2
+    """Real servers; no more at a time than two start while one is looked at."""
+
+
+MOST_WORKERS = {Act.PATIENTS: 1, Act.SERVERS: 3}
+
+
+class Place(NamedTuple):
+    """Where a test belongs. Those of one unit run one after the other in one worker: they share what is dear."""
+
+    act: Act
+    unit: str
+
+
+SEEN_BY_ALL = re.compile(
+    r"tests/unit/ending/test_(namespaces|remains)\.py(?!.*reused_pid)|.*(another_pid_namespace|target_in_a_container)"
+)
+"""Whoever is in an inner pid namespace may share /dev/shm: nothing there is removed then, whoever's launch ends."""
+
+LIVE = re.compile(r"tests/(capture|unit/(cli|ending|observe|relaunch|unattended))/")
+OWN_SERVERS = re.compile(r"tests/(torchrun/|sglang/test_(relaunch|unattended))")
+CAPTURE = re.compile(r"tests/capture/test_(?:faults|launches)\.py::\w+(?:\[(.*)\])?")
+
+
+def place(test: str, number: int) -> Place:
+    """Say where a test belongs by its identifier and its number in its file."""
+    file = test.partition("::")[0]
+    if file == "tests/patients/test_patients.py":
+        return Place(Act.PATIENTS, file)
+    if capture := CAPTURE.match(test):
+        is_launch = "test_launches" in test
+        return Place(Act.SERVERS, f"capture {capture[1]}" if is_launch else test)
+    if OWN_SERVERS.match(test):
+        return Place(Act.SERVERS, "servers of their own")
+    if file.startswith("tests/sglang/"):
+        return Place(Act.SERVERS, "servers in the order of their cases")
+    if SEEN_BY_ALL.match(test):
+        return Place(Act.SMALL, "pid namespaces")
+    if file == "tests/packaging/test_wheel.py":
+        return Place(Act.SMALL, file)
+    return Place(Act.SMALL, test if LIVE.match(test) else f"{file} {number // MANY}")
+
+
+class Scheduling(LoadScopeScheduling):
+    """Hands out one unit after the other; one of the next act only when nothing of the act before is under way."""
+
+    def schedule(self) -> None:
+        """Begin, or go on after a worker was lost and replaced."""
+        if self.collection is None and self._check_nodes_have_same_collection():
+            self.collection = list(next(iter(self.registered_collections.values())))
+            self._places = places(self.collection)
+            self._act = Act.SMALL
+            for test in sorted(self.collection, key=self._order):
+                self.workqueue.setdefault(self._split_scope(test), {})[test] = False
+        for node in self.nodes * 2:
+            self._reschedule(node)
+
+    def _order(self, test: str) -> tuple[bool, ...]:
+        """The order of the collection, but what mostly waits before what computes: its end is not the run's."""
+        return self._places[test].act, not LIVE.match(test)
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "{0.act} {0.unit}".format(self._places[nodeid])
+
+    def _reschedule(self, node: WorkerController) -> None:
+        if not self.workqueue and not node.shutting_down:
+            node.shutdown()  # it ends what it has
+        if node.shutting_down or self._is_busy(node):
+            return
+        coming = Act(int(next(iter(self.workqueue)).split()[0]))
+        if coming == self._act:
+            if self.nodes.index(node) < MOST_WORKERS.get(coming, len(self.nodes)):
+                self._assign_work_unit(node)
+        elif not any(map(self._is_busy, self.nodes)):
+            self._act = coming
+            for one in self.nodes:
+                self._reschedule(one)
+
+    def _is_busy(self, node: WorkerController) -> bool:
+        """A worker begins a test only when it knows the one after it: a single one that is left waits for company."""
+        return self._pending_of(self.assigned_work[node]) > 1
+
+
+def places(tests: list[str]) -> dict[str, Place]:
+    """Return where each test belongs."""
+    counts: Counter[str] = Counter()
+    found: dict[str, Place] = {}
+    for test in tests:
+        file = test.partition("::")[0]
+        found[test] = place(test, counts[file])
+        counts[file] += 1
+    return found
