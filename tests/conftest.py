@@ -12,6 +12,8 @@ from hypothesis import settings
 
 UNDER_CI = bool(os.environ.get("HANGDOC_CI") or os.environ.get("CI"))
 
+HERE = Path(__file__).parent
+
 NOT_TO_BE_HAD = "cannot be had here: "
 """How the reason of a skip begins that may stand under CI too: the kernel or container lacks it, no tool would help."""
 
@@ -19,17 +21,14 @@ settings.register_profile("hangdoc", deadline=None, derandomize=UNDER_CI)
 settings.load_profile("hangdoc")
 
 
-LIVE = tuple(
-    Path(__file__).parent / name
-    for name in ("capture", "packaging", "unit/cli", "unit/ending", "unit/observe", "unit/relaunch", "unit/unattended")
-)
+LIVE = ("capture", "packaging", "unit/cli", "unit/ending", "unit/observe", "unit/relaunch", "unit/unattended")
 """Folders whose tests look at real processes for seconds each: `make test-fast` leaves them out."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A mistake that a fast test finds should not come after half an hour of servers."""
     for item in items:
-        if any(item.path.is_relative_to(folder) for folder in LIVE):
+        if any(item.path.is_relative_to(HERE / folder) for folder in LIVE):
             item.add_marker("slow")
     items.sort(key=lambda item: item.get_closest_marker("sglang") is not None)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import enum
-import itertools
 import re
 from collections import Counter
 from typing import NamedTuple
 
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
+
+from tests.conftest import LIVE
 
 MANY = 25
 """Tests of one file that go to a worker together, so that what a file sets up is made seldom. Arbitrary."""
@@ -38,33 +39,38 @@ class Place(NamedTuple):
     unit: str
 
 
-SEEN_BY_ALL = re.compile(
-    r"tests/unit/ending/test_(namespaces|remains)\.py(?!.*reused_pid)|.*(another_pid_namespace|target_in_a_container)"
+LIVE_TESTS = re.compile(rf"tests/({'|'.join(LIVE)})/")
+
+RULES = (
+    (r"tests/patients/test_patients\.py", Act.PATIENTS, "the ward"),
+    (r"tests/capture/test_launches\.py::\w+\[(.*)\]", Act.SERVERS, r"capture \1"),
+    (r"(tests/capture/test_faults\.py.*)", Act.SERVERS, r"\1"),
+    (r"tests/(torchrun/|sglang/test_(relaunch|unattended))", Act.SERVERS, "servers of their own"),
+    (r"tests/sglang/", Act.SERVERS, "servers of the deck, in the order of their cases"),
+    (r"tests/packaging/", Act.SMALL, "the wheel"),
+    # Whoever is in an inner pid namespace may share /dev/shm: nothing there is removed then, whoever's launch ends.
+    (r"tests/unit/ending/test_(namespaces|remains)\.py(?!.*reused_pid)", Act.SMALL, "pid namespaces"),
+    (r".*(another_pid_namespace|target_in_a_container)", Act.SMALL, "pid namespaces"),
+    # These mostly wait, each by itself.
+    (rf"({LIVE_TESTS.pattern}.*)", Act.SMALL, r"\1"),
+    (r"(.*?)(::|$)", Act.SMALL, r"\1"),
 )
-"""Whoever is in an inner pid namespace may share /dev/shm: nothing there is removed then, whoever's launch ends."""
-
-LIVE = re.compile(r"tests/(capture|unit/(cli|ending|observe|relaunch|unattended))/")
-OWN_SERVERS = re.compile(r"tests/(torchrun/|sglang/test_(relaunch|unattended))")
-CAPTURE = re.compile(r"tests/capture/test_(?:faults|launches)\.py::\w+(?:\[(.*)\])?")
+"""What the identifiers of tests begin with, and where those belong: the first that fits."""
 
 
-def place(test: str, number: int) -> Place:
-    """Say where a test belongs by its identifier and its number in its file."""
-    file = test.partition("::")[0]
-    if file == "tests/patients/test_patients.py":
-        return Place(Act.PATIENTS, file)
-    if capture := CAPTURE.match(test):
-        is_launch = "test_launches" in test
-        return Place(Act.SERVERS, f"capture {capture[1]}" if is_launch else test)
-    if OWN_SERVERS.match(test):
-        return Place(Act.SERVERS, "servers of their own")
-    if file.startswith("tests/sglang/"):
-        return Place(Act.SERVERS, "servers in the order of their cases")
-    if SEEN_BY_ALL.match(test):
-        return Place(Act.SMALL, "pid namespaces")
-    if file == "tests/packaging/test_wheel.py":
-        return Place(Act.SMALL, file)
-    return Place(Act.SMALL, test if LIVE.match(test) else f"{file} {number // MANY}")
+def places(tests: list[str]) -> dict[str, Place]:
+    """Return where each test belongs; a file of many small ones is split, so that the last worker is not late."""
+    found: dict[str, Place] = {}
+    counts: Counter[str] = Counter()
+    for test in tests:
+        act, unit = next(
+            (act, match.expand(unit)) for rule, act, unit in RULES if (match := re.match(rule, test)) is not None
+        )
+        if test.startswith(f"{unit}::"):
+            counts[unit] += 1
+            unit = f"{unit} {counts[unit] // MANY}"
+        found[test] = Place(act, unit)
+    return found
 
 
 class Scheduling(LoadScopeScheduling):
@@ -83,7 +89,7 @@ class Scheduling(LoadScopeScheduling):
 
     def _order(self, test: str) -> tuple[bool, ...]:
         """The order of the collection, but what mostly waits before what computes: its end is not the run's."""
-        return self._places[test].act, not LIVE.match(test)
+        return self._places[test].act, not LIVE_TESTS.match(test)
 
     def _split_scope(self, nodeid: str) -> str:
         return "{0.act} {0.unit}".format(self._places[nodeid])
@@ -105,14 +111,3 @@ class Scheduling(LoadScopeScheduling):
     def _is_busy(self, node: WorkerController) -> bool:
         """A worker begins a test only when it knows the one after it: a single one that is left waits for company."""
         return self._pending_of(self.assigned_work[node]) > 1
-
-
-def places(tests: list[str]) -> dict[str, Place]:
-    """Return where each test belongs."""
-    counts: Counter[str] = Counter()
-    found: dict[str, Place] = {}
-    for test in tests:
-        file = test.partition("::")[0]
-        found[test] = place(test, counts[file])
-        counts[file] += 1
-    return found

@@ -30,6 +30,7 @@ PROBES = modules("hangdoc.probes")
 HYPOTHESES = modules("hangdoc.hypotheses")
 COMMANDS: dict[str, Any] = getattr(get_command(app), "commands", {})
 PLAYBOOKS = playbooks()
+PAGES = pages()
 OURS = ("hangdoc", "probes", "playbooks", "tests", "benchmarks", "docs")
 PYTHON_FILES = sorted(path for top in OURS for path in (ROOT / top).rglob("*.py") if "/." not in str(path))
 HUNDREDS: dict[Verdict, tuple[int, ...]] = {
@@ -131,17 +132,17 @@ def test_command(name: str) -> None:
     assert (ROOT / "hangdoc" / "cli" / f"{name.replace('-', '_')}.py").is_file()
 
 
-@pytest.mark.parametrize("name", sorted(pages()))
+@pytest.mark.parametrize("name", sorted(PAGES))
 def test_generated_page(name: str) -> None:
     """A generated page is what `make docs` writes now."""
     path = ROOT / "docs" / name
     assert path.is_file(), "run make docs"
-    assert path.read_text() == pages()[name], "run make docs"
+    assert path.read_text() == PAGES[name], "run make docs"
 
 
 def test_no_generated_page_is_left_over() -> None:
     """There is no page of a hypothesis that is no more."""
-    assert {f"hypotheses/{path.name}" for path in (ROOT / "docs" / "hypotheses").iterdir()} <= set(pages())
+    assert {f"hypotheses/{path.name}" for path in (ROOT / "docs" / "hypotheses").iterdir()} <= set(PAGES)
 
 
 @pytest.mark.parametrize("gpus", [FULL.gpus, (), None])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.scheduling import Act, place, places
+from tests.scheduling import Act, places
 from tests.unit.cli.commands import LONGEST_S, REPOSITORY, environment
 
 CONFTEST = """
@@ -80,4 +80,4 @@ def test_what_shares_something_dear_goes_together() -> None:
     found = places(tests)
     units = [list(found.values()).index(found[test]) for test in tests]
     assert units == [0, 0, 2, 2, 4, 5, 6, 7, 7, 9, 10, 10]
-    assert {place(test, 0).act for test in tests[:7]} == {Act.SERVERS}
+    assert {found[test].act for test in tests[:7]} == {Act.SERVERS}
