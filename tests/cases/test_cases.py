@@ -14,7 +14,7 @@ from tests.cases.notation import trace_of
 from tests.properties.test_missing_readings import check, groups_of, without
 
 CASES = [case for file in FILES for case in cases_of(file)]
-SHOWN = [case for case in CASES if case.finding.grade in {"confirmed", "likely"}]
+SHOWN = [case for case in CASES if case.expected["grade"] in {"confirmed", "likely"}]
 NAMES = sorted(hypothesis.name for hypothesis in hypotheses())
 
 
