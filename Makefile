@@ -21,7 +21,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 # What `make accuracy` looks at: see python -m tests.accuracy --help. It takes about an hour on two cores.
 ACCURACY := --rounds 3 --load both --sglang --healthy 50 --table docs/accuracy.md
 
-.PHONY: help demo test test-fast lint docs bench bench-logs bench-regress accuracy accuracy-logs fuzz soak wheel clean
+.PHONY: help demo test test-fast lint docs bench bench-logs bench-regress accuracy accuracy-logs fuzz losses soak wheel clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -58,6 +58,10 @@ bench-regress: $(DEV_INSTALLED)
 
 accuracy-logs: $(DEV_INSTALLED)
 	@$(BIN)/python tests/corpus/score.py
+
+# Each sample of each recording is left out, and each two of a probe: `make test` tries a tenth of them.
+losses: $(DEV_INSTALLED)
+	@HANGDOC_EVERY_LOSS=1 $(PYTEST) -k any_sample_and_any_two tests/properties
 
 # A million inputs, coverage-guided where atheris can be had (else by mutation alone); FUZZ=10000 for a short one.
 FUZZ := 1000000
