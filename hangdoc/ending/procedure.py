@@ -61,6 +61,10 @@ WATCH_S, WATCH_STEP_S = 0.4, 0.02
 """How long nobody may come after the last kill before all are gone, and from one look to the next: who hands over every
 50 ms is seen several times. Arbitrary."""
 
+WATCH_LOOKS = 10
+"""Looks of that watch at least: on a full machine few fit into its time, and one look may miss who hands over. Half of
+what fits into it on a quiet one."""
+
 WATCHES = 3
 """How often the watch begins anew because somebody was ended in it. Arbitrary."""
 
@@ -170,8 +174,11 @@ class Procedure:
     def _watch(self, freezer: Freezer) -> None:
         """Look again for a while: end who is of the launch and came late, and note who may be."""
         for _ in range(WATCHES):
-            until_s = time.monotonic() + WATCH_S
-            while not (late := self._muster.refresh() or self._muster.missed) and time.monotonic() < until_s:
+            until_s, looks = time.monotonic() + WATCH_S, 0
+            while not (late := self._muster.refresh() or self._muster.missed) and (
+                time.monotonic() < until_s or looks < WATCH_LOOKS
+            ):
+                looks += 1
                 self._newcomers.update(self._muster.newcomers())
                 time.sleep(WATCH_STEP_S)
             if not late:
