@@ -51,6 +51,8 @@ RULES = (
     # Whoever is in an inner pid namespace may share /dev/shm: nothing there is removed then, whoever's launch ends.
     (r"tests/unit/ending/test_(namespaces|remains)\.py(?!.*reused_pid)", Act.SMALL, "pid namespaces"),
     (r".*(another_pid_namespace|target_in_a_container)", Act.SMALL, "pid namespaces"),
+    # Who hands over faster than a look takes is hard enough to see without another one of his kind.
+    (r"tests/unit/ending/test_adversaries\.py::\w*(multiply|hands_over|cannot_be_held)", Act.SMALL, "relays"),
     # These mostly wait, each by itself.
     (rf"({LIVE_TESTS.pattern}.*)", Act.SMALL, r"\1"),
     (r"(.*?)(::|$)", Act.SMALL, r"\1"),

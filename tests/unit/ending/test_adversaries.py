@@ -110,7 +110,7 @@ def test_who_hands_over_slowly_is_seen(theatre: Theatre, act: str) -> None:
     is_gone = stands_still(theatre.folder / "at")
     (theatre.folder / "stop").touch()
     wait_until(lambda: theatre.left() == set())
-    assert code == (0 if is_gone else 1), launch["done"]
+    assert code == (0 if is_gone else 1), json.dumps(launch["done"]) + json.dumps(launch["after"])
 
 
 def stands_still(file: Path) -> bool:
