@@ -28,9 +28,9 @@ help:
 demo: $(INSTALLED)
 	@$(BIN)/hangdoc demo
 
+# The servers' environment is fetched while the small tests run: nobody needs it before, and who does waits for it.
 test: lint
-	@$(BIN)/python tests/sglang/provision.py
-	@$(PYTEST)
+	@$(BIN)/python tests/sglang/provision.py & $(PYTEST); code=$$?; wait; exit $$code
 
 test-fast: $(DEV_INSTALLED)
 	@$(PYTEST) -m 'not sglang and not slow'
