@@ -13,9 +13,9 @@ FIND_PYTHON := for python in $(PYTHONS); do \
 	python=; done
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-# Most tests wait for processes that they look at: twice as many workers as cores (tests/scheduling.py says what runs
-# beside what). WORKERS=0 runs one test after the other, in one process.
-WORKERS := $(shell echo $$((2 * $$(nproc))))
+# Most tests wait for processes that they look at: twice as many workers as cores, 8 at most (tests/scheduling.py says
+# what runs beside what). WORKERS=0 runs one test after the other, in one process.
+WORKERS := $(shell cores=$$(nproc); echo $$((cores < 4 ? 2 * cores : 8)))
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 # What `make accuracy` looks at: see python -m tests.accuracy --help. It takes about an hour on two cores.
