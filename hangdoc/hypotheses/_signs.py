@@ -261,6 +261,17 @@ def is_server(features: Features) -> bool:
     return features.launch.engine in {"sglang", "vllm"}
 
 
+def is_rank(process: Process, features: Features) -> bool:
+    """Tell whether every collective of the launch has to wait for a process: in no known engine that is not known.
+
+    torchrun's agent starts its ranks itself; what these fork for themselves has their environment, and their rank.
+    """
+    if features.launch.engine != "torchrun":
+        return is_server(features) and is_vital(process, features)
+    agents = {member.key.pid for member in features.members.values() if member.process.role == "launcher"}
+    return process.role == "worker" and process.ppid in agents
+
+
 def is_vital(process: Process, features: Features) -> bool:
     """Tell whether a launch that lost this process cannot go on.
 

@@ -236,6 +236,8 @@ class Scene:
                 lock.get("kind", "mutex"),
                 Known(lock.get("owner")),
                 lock.get("owner_alive", True),
+                outsiders=self._outsiders(lock, number),
+                by_name=lock.get("by_name", False),
             )
             for lock in one.get("locks", ())
         )
@@ -248,6 +250,11 @@ class Scene:
         switches = round(total(holder.get("switches", 0), number)) if holder else number
         gil = Gil(holder["tid"] if holder else None, holder is not None, switches, waiting)
         return Locks(futexes=futexes, gil=Known(gil), python=Known(python))
+
+    def _outsiders(self, lock: Mapping[str, Any], number: int) -> Reading[tuple[LinkEnd, ...]]:
+        if lock.get("outside_unread", False):
+            return Missing("locks", DENIED)
+        return Known(tuple(self._end(pid, None, number) for pid in lock.get("outside", ())))
 
     def buffers(self, one: Mapping[str, Any], number: int) -> Payload:
         held = at(one.get("hidden", 0), number)
