@@ -6,6 +6,7 @@ from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.features import Member
 from hangdoc.hypotheses import _log_signs as logs
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses import _watchdog_words as words
 from hangdoc.hypotheses._plumbing import is_plumbing
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.log import LogEvent
@@ -66,7 +67,7 @@ def _only_a_soft_one(case: Case) -> Outcome:
 
 
 def _culprits(case: Case) -> tuple[Culprit, ...]:
-    """Return the rank that is behind, where the log has counts of collectives; else one that stands elsewhere."""
+    """Return the rank that is behind by the counts of collectives, or holds another batch, or stands elsewhere."""
     log = case.features.log
     if isinstance(log, Missing):
         return ()
@@ -74,6 +75,8 @@ def _culprits(case: Case) -> tuple[Culprit, ...]:
         counted = [event for event in log.value.complaints if event.name == name and count in event.numbers]
         if len({event.numbers[count] for event in counted}) > 1:
             return logs.culprit_of(case.features, _least(counted, count))
+    if astray := words.with_another_batch(case):
+        return astray
     absent = _absent_one(case.features.movers)
     if absent is not None:
         return (signs.culprit(absent, f"stays out of the collective that the others wait in: {_place(absent)}"),)
@@ -111,17 +114,25 @@ def _place(member: Member) -> str:
     return signs.where(member.main.value) if isinstance(member.main, Known) else "unknown"
 
 
+def _headline(case: Case) -> str:
+    told = f"It hung, and a watchdog noticed: {logs.watchdogs(case.features)[0].text}"
+    for sign in (words.first_never_ended, words.batches_differ):
+        if isinstance(said := sign(case), Present):
+            return f"{told}; {said.because}."
+    return f"{told}."
+
+
 HYPOTHESIS = Hypothesis(
     id="HD901",
     name="hung-by-its-watchdog",
     verdict="hung",
     suspects=signs.the_launch,
     essential=(logs.log_is_all, _watchdog_fired),
-    supporting=(_server_ended_itself, _several_ranks_say_so),
+    supporting=(_server_ended_itself, _several_ranks_say_so, words.batches_differ, words.first_never_ended),
     confirm_at=1,
     contrary=(_only_a_soft_one,),
     excluding=(_somebody_failed_first, _it_went_on),
-    headline=lambda case: f"It hung, and a watchdog noticed: {logs.watchdogs(case.features)[0].text}.",
+    headline=_headline,
     culprits=_culprits,
     action="The end of the server is the watchdog's doing: look for what stood still before it, not for a crash.",
     playbook="hung-by-its-watchdog",

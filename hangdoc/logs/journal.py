@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from hangdoc.logs.blocks import TEXTS_OF_TABLE, SmiTable
 from hangdoc.logs.elastic import ElasticReport
 from hangdoc.logs.lines import read_line
+from hangdoc.logs.messages import Messages
 from hangdoc.logs.numbers import NUMBERED
 from hangdoc.logs.prefixes import unwrap
 from hangdoc.logs.pyspy import TextDumps
@@ -44,7 +45,7 @@ LONGEST_VERSION_LINE = 300
 
 _VERSION = re.compile(
     r"(?:^(?:sglang|vllm|vLLM Version|sglang version)\s*[:=]|\b(?:sglang|vllm)==)\s*v?(?P<pip>\d+\.\d+[\w.+-]{0,20})|"
-    r"vLLM API server version v?(?P<api>\d+\.\d+[\w.+-]{0,20})|LLM engine \(v(?P<engine>\d+\.\d+[\w.+-]{0,20})\)",
+    r"vLLM (?:API )?server version v?(?P<api>\d+\.\d+[\w.+-]{0,20})|LLM engine \(v(?P<engine>\d+\.\d+[\w.+-]{0,20})\)",
     re.IGNORECASE,
 )
 
@@ -87,7 +88,7 @@ class Journal:
     def _clear(self) -> None:
         self._kept: dict[tuple[object, ...], Kept] = {}
         self.tracebacks, self.report = Tracebacks(), ElasticReport()
-        self.dumps = TextDumps()
+        self.dumps, self._messages = TextDumps(), Messages()
         self._dump_end, self._margin = 0, 0
         self.table = SmiTable()
         self._began = False
@@ -99,10 +100,11 @@ class Journal:
 
     def line(self, text: str, offset: int) -> LogEvent | None:
         """Take one line, without its end; return its event. Of kinds that come without end none is kept here."""
-        event = read_line(text, self.engine, offset)
-        if event is None:
+        known = read_line(text, self.engine, offset)
+        if known is None:
             self._other(text, offset)
             return None
+        event = self._messages.told(known)
         if event.name == "server-args":
             self._launch(text)
         elif event.name == "restarts" and not self.is_over:
