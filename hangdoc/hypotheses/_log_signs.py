@@ -14,7 +14,10 @@ from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.log import LogEvent
 from hangdoc.model.reading import Known, Missing
 
-WATCHDOGS = frozenset({HARD_WATCHDOG, "watchdog-soft", "nccl-watchdog", "gloo-timeout", "store-timeout"})
+LOST_BY_RAS = frozenset({"ras-dead", "ras-error"})
+"""What NCCL's RAS says of a rank with which no collective can finish: out of reach for 60 s, or an error in NCCL."""
+
+WATCHDOGS = LOST_BY_RAS | {HARD_WATCHDOG, "watchdog-soft", "nccl-watchdog", "gloo-timeout", "store-timeout"}
 """Complaints of somebody who measured that nothing moved: 300 s without a batch, 600 s to 30 min for a peer."""
 
 
@@ -122,6 +125,23 @@ def watchdogs(features: Features) -> tuple[LogEvent, ...]:
     if isinstance(features.log, Missing):
         return ()
     return tuple(event for event in features.log.value.complaints if event.name in WATCHDOGS)
+
+
+def behind(features: Features) -> tuple[tuple[LogEvent, ...], float]:
+    """Return the ranks that have launched the fewest collectives, by counts of NCCL or torch, and how far others are.
+
+    Nobody where all are equal, or where those who are behind are not named.
+    """
+    if isinstance(features.log, Missing):
+        return (), 0.0
+    said = features.log.value.complaints
+    for names, count in ((("ras-count", "ras-few"), "operation"), (("last-enqueued",), "enqueued")):
+        counted = [event for event in said if event.name in names and count in event.numbers]
+        numbers = [event.numbers[count] for event in counted]
+        if counted and min(numbers) < max(numbers):
+            least = [event for event in counted if event.numbers[count] == min(numbers)]
+            return tuple(event for event in least if event.name != "ras-few"), max(numbers)
+    return (), 0.0
 
 
 def first_is_older(first: tuple[LogEvent, ...], second: tuple[LogEvent, ...]) -> bool:
