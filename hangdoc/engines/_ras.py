@@ -21,7 +21,7 @@ LINES = (
     _line("ras-lost-processes", r"^\d+ job process(?:es are| is) considered dead \(", "processes are dead"),
     _line("ras-silent-processes", r"^Missing communicator data from \d+ job process", "processes do not answer"),
     _line("ras-silent-ranks", r"^Missing communicator data from \d+ ranks?$", "ranks do not answer"),
-    _line("ras-communicator", r"^#\d+-\d+ \([0-9a-f]+\) [A-Z]", "one more group"),
+    _line("ras-communicator", r"^#\d+-\d+ \([0-9a-f]+(?:\) INCOMPLETE|\) ERROR|\) MISMATCH)", "one more group"),
     _line("ras-operation", r"^Communicator ranks have different \w+ operation counts", "ranks differ"),
     _line("ras-states", r"^Communicator ranks have different status", "ranks differ in their state"),
     _line(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from msgspec.structs import replace
 
 from hangdoc.criteria import Absent, Case, Outcome, Present, Unread
 from hangdoc.features.clock import seconds_between
 from hangdoc.features.features import Features, Member
-from hangdoc.features.outputs import HARD_WATCHDOG
+from hangdoc.features.outputs import HARD_WATCHDOG, LogState
 from hangdoc.features.startup import Rank
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.model.diagnosis import Culprit
@@ -36,6 +38,7 @@ def failures(features: Features) -> tuple[LogEvent, ...]:
     return tuple(sorted((*crashes, *features.log.value.errors), key=lambda event: event.offset))
 
 
+@lru_cache(maxsize=2)
 def lasting(features: Features) -> tuple[LogEvent, ...]:
     """Return the failures after which the launch did not go on."""
     return tuple(event for event in failures(features) if goes_on_after(features, event) is None)
@@ -162,9 +165,7 @@ def goes_on_after(features: Features, event: LogEvent) -> LogEvent | None:
     """
     if isinstance(features.log, Missing):
         return None
-    log = features.log.value
-    work = [one for one in (*log.milestones, *log.endless) if one.phase != "shutdown" and one.kind != "progress"]
-    later = [one for one in work if one.offset > event.offset and one.name not in _AFTER_ALL and _near(event, one)]
+    later = [one for one in _work(features.log.value) if one.offset > event.offset and _near(event, one)]
     served = [one for one in later if one.kind == "batch" or one.phase == "ready"]
     if event.kind != "error" and event.name not in _SURVIVED_BY_ANSWERS:
         served = [one for one in served if one.name != "request-failed"]
@@ -176,7 +177,13 @@ def goes_on_after(features: Features, event: LogEvent) -> LogEvent | None:
     answered = [one for one in later if one.name == "request-failed"]
     if answered and (event.kind == "error" or event.name in _SURVIVED_BY_ANSWERS):
         return answered[-1]
-    return _everybody_stepped(event, [one for one in later if one.kind == "milestone"], log.milestones)
+    return _everybody_stepped(event, [one for one in later if one.kind == "milestone"], features)
+
+
+def _work(log: LogState) -> list[LogEvent]:
+    """Return the lines that prove that somebody went on."""
+    every = (*log.milestones, *log.endless)
+    return [one for one in every if one.phase != "shutdown" and one.kind != "progress" and one.name not in _AFTER_ALL]
 
 
 def _near(event: LogEvent, later: LogEvent) -> bool:
@@ -199,18 +206,25 @@ def _settled(event: LogEvent, later: LogEvent) -> bool:
     return isinstance(gap, Known) and gap.value > SETTLED_S
 
 
-def _everybody_stepped(event: LogEvent, later: list[LogEvent], every: tuple[LogEvent, ...]) -> LogEvent | None:
+def _everybody_stepped(event: LogEvent, later: list[LogEvent], features: Features) -> LogEvent | None:
     """Return a step that the rank of an event, or every rank that prints some, made after it."""
     steps = [one for one in later if one.phase != "unknown"]
-    ranks = {tuple(sorted(one.rank.items())) for one in every if one.rank}
     if event.rank:
         return next((one for one in reversed(steps) if one.rank == event.rank), None)
+    ranks = _stepping(features)
     if event.kind == "crash" and event.name not in _SURVIVED_BY_ANSWERS:
         if ranks:
             return None  # of a process that is not named the steps of the others tell nothing
         steps = [one for one in steps if _settled(event, one) or not event.stamp]
     went = {tuple(sorted(one.rank.items())) for one in steps if one.rank}
     return steps[-1] if steps and went >= ranks else None
+
+
+@lru_cache(maxsize=2)
+def _stepping(features: Features) -> frozenset[Rank]:
+    """Return every rank that prints steps."""
+    milestones = () if isinstance(features.log, Missing) else features.log.value.milestones
+    return frozenset(tuple(sorted(one.rank.items())) for one in milestones if one.rank)
 
 
 SETTLED_S = 5.0
