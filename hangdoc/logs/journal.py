@@ -15,6 +15,7 @@ from hangdoc.logs.messages import Messages
 from hangdoc.logs.numbers import NUMBERED
 from hangdoc.logs.prefixes import unwrap
 from hangdoc.logs.pyspy import TextDumps
+from hangdoc.logs.ras_text import RasText
 from hangdoc.logs.tracebacks import HEADS, TIMEOUTS, Tracebacks
 from hangdoc.model.engine import Engine
 from hangdoc.model.log import LogEvent
@@ -87,7 +88,7 @@ class Journal:
 
     def _clear(self) -> None:
         self._kept: dict[tuple[object, ...], Kept] = {}
-        self.tracebacks, self.report = Tracebacks(), ElasticReport()
+        self.tracebacks, self.report, self.ras = Tracebacks(), ElasticReport(), RasText()
         self.dumps, self._messages = TextDumps(), Messages()
         self._dump_end, self._margin = 0, 0
         self.table = SmiTable()
@@ -117,6 +118,8 @@ class Journal:
         """Keep an event; the lines of a failure that takes several are put together first."""
         if event.kind in NUMBERED:
             event = replace(event, line=self._number_of(event.offset))
+        if self.ras.take(event):
+            return
         if event.name == "interrupted":
             self.tracebacks.interrupted()
         if event.kind not in _FAILURES and event.name not in TIMEOUTS:
@@ -136,7 +139,8 @@ class Journal:
     def close(self) -> None:
         """Take what was still open at the log's end."""
         self.dumps.close()
-        for one in (*self.tracebacks.flush(), *((told,) if (told := self.report.told()) is not None else ())):
+        told = self.report.told()
+        for one in (*self.tracebacks.flush(), *((told,) if told is not None else ()), *self.ras.told()):
             self.add(one)
 
     def follows(self, offset: int) -> bool:
