@@ -75,9 +75,11 @@ def attach(pid: int | None, port: int | None, setting: Setting) -> Iterator[Atta
 def _recording(record: Path | Recorder, header: Header, ring: Ring) -> AbstractContextManager[Recording]:
     if not isinstance(record, Path):
         return record(header, ring.trace)
-    from hangdoc.trace.writer import Writer  # noqa: PLC0415 - compression and redaction, only for a recording
+    # Compression and redaction, only for a recording.
+    from hangdoc.trace.aside import Aside  # noqa: PLC0415
+    from hangdoc.trace.writer import Writer  # noqa: PLC0415
 
-    return Writer.open(record, header)
+    return Aside(record, lambda: Writer.open(record, header))
 
 
 def _header(launch: Launch, setting: Setting) -> Header:
