@@ -18,6 +18,7 @@ from hangdoc.features.locks import TimedLocks, recent_locks
 from hangdoc.features.motion import Flow, Motion, flow, motion
 from hangdoc.features.outputs import LogState, OutputFile, descriptors, log_state, opened_gpu, outputs
 from hangdoc.features.phases import launch_phase, member_phase
+from hangdoc.features.ras import NOT_ASKED, RasState, ras_state
 from hangdoc.features.startup import Start, log_phase, start_of
 from hangdoc.model.ending import Ended
 from hangdoc.model.engine import Engine
@@ -107,7 +108,7 @@ class Features:
     gpu_moved_bytes: by how much the memory in use on all GPUs changed, either way; gpu_histories: each GPU over the
     window, sample by sample; surroundings: as last read; listened: a member listened on the launch's port in the last
     two readings of them; standing_s: for how long the totals of the ranks have not moved; patience_set: seconds of
-    patience that the user gave stages; http: of the launch's own server.
+    patience that the user gave stages; http: of the launch's own server; ras: NCCL's own counts.
 
     Equal by identity only, so that what is drawn from it can be kept.
     """
@@ -131,6 +132,7 @@ class Features:
     http: Reading[HttpState | None]
     start: Reading[Start]
     baseline: Baseline | None = None
+    ras: Reading[RasState | None] = NOT_ASKED
 
     @property
     def has_ended(self) -> bool:
@@ -215,6 +217,7 @@ def features(
         standing_s=beyond.standing_s,
         patience_set=trace.header.patience_s,
         http=http_state(index, window),
+        ras=ras_state(index, window),
         baseline=beyond.baseline,
         start=Known(start_of(log.value.milestones, engine)) if isinstance(log, Known) else log,
     )

@@ -39,7 +39,7 @@ def _waits_outside_python(case: Case) -> Outcome:
     return Present(f"the main thread of {name} burns CPU below Python, without the interpreter lock")
 
 
-def _waits_for_requests(case: Case) -> Outcome:
+def waits_for_requests(case: Case) -> Outcome:
     """Excluding: it is in its event loop and in no batch, so that it may wait for requests.
 
     Why: a rank that waits over the GPU for its first node, or for an earlier stage of a pipeline, keeps it at 100 %
@@ -85,7 +85,7 @@ HYPOTHESIS = Hypothesis(
         signs.readings_are_steady,
     ),
     supporting=(_waits_outside_python, signs.log_is_silent_too_long),
-    excluding=(ranks.is_in_rendezvous, _waits_for_requests, is_in("import", "compile"), signs.nobody_died),
+    excluding=(ranks.is_in_rendezvous, waits_for_requests, is_in("import", "compile"), signs.nobody_died),
     headline=_headline,
     culprits=_group,
     action="Restart with one thing less at a time: CUDA graphs, overlap, speculative decoding, custom all-reduce.",

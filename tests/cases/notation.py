@@ -22,6 +22,7 @@ from hangdoc.model.lock_file import LockFile, LockFiles
 from hangdoc.model.locks import FutexWait, Gil, Locks, PythonLock
 from hangdoc.model.log import LogTail
 from hangdoc.model.process import Process, ProcessKey
+from hangdoc.model.ras import Ras, RasRank
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.model.snapshot import Payload
 from hangdoc.model.stack import Stack, Stacks, ThreadStack
@@ -44,7 +45,20 @@ DENIED = "denied"
 T = TypeVar("T")
 
 LAUNCH_KEYS = frozenset(
-    {"like", "engine", "version", "settings", "rounds", "process", "gpu", "log", "outside", "unread", "surroundings"}
+    {
+        "like",
+        "engine",
+        "version",
+        "settings",
+        "rounds",
+        "process",
+        "gpu",
+        "log",
+        "outside",
+        "unread",
+        "surroundings",
+        "ras",
+    }
 )
 THREAD_KEYS = frozenset(
     {"tid", "name", "cpu", "system", "starved", "wakes", "state", "wait", "sleep_left", "channel", "stack", "gil"}
@@ -63,6 +77,7 @@ ROOM = [64 << 30, 63 << 30]
 GPU_KEYS = frozenset(
     {"index", "name", "used", "total", "util", "power", "power_limit", "clock", "clock_most", "processes"}
 )
+RAS_KEYS = frozenset({"outcome", "ranks", "unreached"})
 LOG_KEYS = frozenset({"path", "before", "after", "silent"})
 
 
@@ -133,6 +148,8 @@ class Scene:
                 found[probe, key] = Missing(probe, DENIED) if refused else take(self, one, number)
         for probe, read in HOST_PROBES.items():
             refused = probe in self.told.get("unread", ())
+            if probe in ASKED_SELDOM and not refused and probe not in self.told:
+                continue
             found[probe, None] = Missing(probe, DENIED) if refused else read(self, number)
         return found
 
@@ -257,6 +274,21 @@ class Scene:
     def gpu(self, number: int) -> Payload:
         return Gpus(tuple(_gpu(one, number) for one in self.told.get("gpu", ())))
 
+    def ras(self, number: int) -> Payload:
+        told = self.told["ras"]
+        _only(told, RAS_KEYS, "ras")
+        ranks = tuple(
+            RasRank(rank, round(at(counts, number)), pid, self._named(pid))
+            for rank, (pid, counts) in enumerate(told.get("ranks", ()))
+        )
+        unreached = tuple(RasRank(-1, None, pid, self._named(pid)) for pid in told.get("unreached", ()))
+        leading = max((one.operations for one in ranks if one.operations is not None), default=None)
+        outcome = told.get("outcome", "answered")
+        return Ras(port=28028, outcome=outcome, ranks=ranks, leading=leading, unreached=unreached)
+
+    def _named(self, pid: int) -> ProcessKey | None:
+        return ProcessKey(pid, 1) if any(one["pid"] == pid for one in self.told["process"]) else None
+
     def log(self, number: int) -> Payload | Missing:
         log = self.told.get("log")
         if log is None:
@@ -293,7 +325,10 @@ HOST_PROBES: dict[str, Callable[[Scene, int], Payload | Missing]] = {
     "gpu": Scene.gpu,
     "log": Scene.log,
     "surroundings": Scene.surroundings,
+    "ras": Scene.ras,
 }
+ASKED_SELDOM = frozenset({"ras"})
+"""Host probes that most launches were recorded without: they are told, or not there."""
 
 
 def _ending(one: Mapping[str, Any], number: int) -> Ended | Missing | None:
