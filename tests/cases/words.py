@@ -63,3 +63,8 @@ def open_file(text: str) -> OpenFile:
         modified_wall_ns=Known(0) if is_file else UNASKED,
         pipe=Known(PipeFill(int(queued), int(capacity))) if kind == "pipe" else UNASKED,
     )
+
+
+def at(value: Any, number: int) -> Any:
+    """Return the value of a round: of a list the one of that place, and the last one from then on."""
+    return value[min(number, len(value) - 1)] if isinstance(value, list) else value
