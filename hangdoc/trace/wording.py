@@ -41,8 +41,8 @@ _OF_HTTP = _words("enable entered http metrics publish")
 _WORDS_OF_SURROUNDINGS = _words("frames room shared somebody space stands")
 """What the probes lock-files and surroundings say, and the table of log lines of shared memory."""
 
-_OF_RAS = _words("nccl_ras_addr ras")
-"""What the ras probe says of a launch that it cannot ask."""
+_OF_RAS = _words("kernel.dmesg_restrict nccl_ras_addr ras")
+"""What the ras and gpu probes say of a launch or of a log that they cannot ask."""
 
 _WORDS_OF_LOGS = _words(
     """

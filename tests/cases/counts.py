@@ -7,6 +7,7 @@ from typing import Any
 
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.ras import Ras, RasRank
+from tests.cases.words import at
 
 KEYS = frozenset({"outcome", "ranks", "unreached"})
 
@@ -18,7 +19,7 @@ def ras(told: Mapping[str, Any], number: int, members: frozenset[int]) -> Ras:
         return RasRank(rank, operations, pid, ProcessKey(pid, 1) if pid in members else None)
 
     ranks = tuple(
-        rank_of(rank, pid, _at(launched, number)) for rank, (pid, launched) in enumerate(told.get("ranks", ()))
+        rank_of(rank, pid, at(launched, number)) for rank, (pid, launched) in enumerate(told.get("ranks", ()))
     )
     unreached = tuple(rank_of(-1, pid, None) for pid in told.get("unreached", ()))
     leading = max((one.operations for one in ranks if one.operations is not None), default=None)

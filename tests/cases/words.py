@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hangdoc.model.fd import OpenFile, PipeFill
 from hangdoc.model.reading import Known, Missing
 from hangdoc.model.stack import Frame
