@@ -16,6 +16,7 @@ from hangdoc.features.links import recent_links
 from hangdoc.features.lock_files import Polled, polled_lock_files
 from hangdoc.features.locks import TimedLocks, recent_locks
 from hangdoc.features.motion import Flow, Motion, flow, motion
+from hangdoc.features.native import NativePlace, native_place
 from hangdoc.features.outputs import LogState, OutputFile, descriptors, log_state, opened_gpu, outputs
 from hangdoc.features.phases import launch_phase, member_phase
 from hangdoc.features.ras import NOT_ASKED, RasState, ras_state
@@ -34,6 +35,9 @@ from hangdoc.model.surroundings import Surroundings
 from hangdoc.model.thread import CpuUse, ThreadWait, Waits
 from hangdoc.trace.records import Trace
 
+BURNS_RATIO = 0.8
+"""Share of a core from which a thread without Python counts as burning CPU: a proxy that polls measured 1.0."""
+
 
 @dataclass(frozen=True)
 class Member:
@@ -41,7 +45,8 @@ class Member:
 
     waits: of every round, oldest first; links: the last two thorough readings, oldest first; locks: every reading so
     far, oldest first, none in a trace that is older than the probe; lock_files: polled for in the last two readings;
-    places: of its running threads, Known(()) in a trace that is older than the probe.
+    places: of its running threads, Known(()) in a trace that is older than the probe; native: where its main thread
+    stands below Python, None without a native stack, which is taken at the end and only on request.
     """
 
     process: Process
@@ -56,6 +61,7 @@ class Member:
     has_gpu: Reading[bool]
     phase: Phase
     places: Reading[tuple[Places, ...]]
+    native: NativePlace | None = None
 
     @property
     def key(self) -> ProcessKey:
@@ -80,6 +86,16 @@ class Member:
     def found(self) -> dict[str, Any]:
         """What was found of it as a whole (see activity), which every hypothesis asks again."""
         return {}
+
+    @cached_property
+    def burning_natives(self) -> tuple[str, ...]:
+        """The names of its threads without a Python stack that burn CPU, such as NCCL's proxy; none when unread."""
+        if isinstance(self.motion, Missing) or isinstance(self.dumps, Missing):
+            return ()
+        clocks = self.motion.value.threads
+        python = self.dumps.value.threads
+        found = () if isinstance(clocks, Missing) else clocks.value.values()
+        return tuple(one.name for one in found if one.tid not in python and one.demand_ratio >= BURNS_RATIO)
 
     @property
     def main(self) -> Reading[ThreadHistory]:
@@ -273,6 +289,7 @@ def _member(index: Index, trace: Trace, process: Process, engine: Engine, window
         has_gpu=opened_gpu(index, process.key, window),
         phase=member_phase(stacks, process.key.pid),
         places=_places(index, process.key, window),
+        native=native_place(index, process.key, window, trace.stacks),
     )
 
 

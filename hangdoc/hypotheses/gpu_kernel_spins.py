@@ -36,7 +36,10 @@ def _waits_outside_python(case: Case) -> Outcome:
     holds = sum(view.owns_gil for view in member.main.value.views)
     if holds:
         return Absent(f"the main thread of {name} runs Python: it held the interpreter lock in {holds} stacks")
-    return Present(f"the main thread of {name} burns CPU below Python, without the interpreter lock")
+    below = signs.below_python(member)
+    if member.burning_natives:
+        below += f"; a thread without Python burns CPU too: {', '.join(member.burning_natives)}"
+    return Present(f"the main thread of {name} burns CPU below Python, without the interpreter lock{below}")
 
 
 def waits_for_requests(case: Case) -> Outcome:
