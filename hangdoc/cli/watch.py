@@ -28,6 +28,7 @@ def watch(
     metrics_port: options.MetricsPort = None,
     patience: Patience = None,
     http_generate: observing.HttpGenerate = False,
+    native: observing.Native = False,
     baseline: GoodStarts = None,
     no_redact: NoRedact = False,
     as_json: Json = False,
@@ -59,7 +60,8 @@ def watch(
     command = command_of(context)
     options.check(command, is_exec=exec_, once=once, unattended=unattended, named=named or as_json)
     span = observing.span_of(window, max_window)
-    setting = observing.setting_of(span, patience, baseline, http_generate=http_generate, no_redact=no_redact)
+    wish = {"http_generate": http_generate, "no_redact": no_redact, "native": native}
+    setting = observing.setting_of(span, patience, baseline, **wish)
     if once:
         from hangdoc.cli.recorded import watch_once
 

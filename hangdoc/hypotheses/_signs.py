@@ -67,6 +67,15 @@ def where(thread: ThreadHistory) -> str:
     return place if caller == thread.leaf else f"{place} called by {place_of(caller)}"
 
 
+def below_python(member: Member) -> str:
+    """Return where a member stands below Python, as the end of a sentence; "" without a native stack.
+
+    It adds to what is told and to no grade: a native stack says where a thread waits, not whether that ends.
+    """
+    place = member.native
+    return "" if place is None else f"; below Python it {place.does}: {place.frame.function}"
+
+
 def place_of(frame: Frame) -> str:
     """Return a frame for a sentence."""
     return f"{frame.function} ({short_file(frame.file)}:{frame.line})"
