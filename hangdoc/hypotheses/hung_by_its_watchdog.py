@@ -98,7 +98,11 @@ def _action(case: Case) -> str:
 def _headline(case: Case) -> str:
     first = logs.watchdogs(case.features)[0]
     who = "NCCL" if first.name in logs.LOST_BY_RAS else "a watchdog"
-    return f"It hung, and {who} noticed: {first.text.removeprefix('NCCL counts: ')}."
+    told = f"It hung, and {who} noticed: {first.text.removeprefix('NCCL counts: ')}"
+    for sign in (words.first_never_ended, words.batches_differ):
+        if isinstance(said := sign(case), Present):
+            return f"{told}; {said.because}."
+    return f"{told}."
 
 
 def _absent_one(movers: tuple[Member, ...]) -> Member | None:
@@ -125,14 +129,6 @@ def _function(member: Member) -> str:
 
 def _place(member: Member) -> str:
     return signs.where(member.main.value) if isinstance(member.main, Known) else "unknown"
-
-
-def _headline(case: Case) -> str:
-    told = f"It hung, and a watchdog noticed: {logs.watchdogs(case.features)[0].text}"
-    for sign in (words.first_never_ended, words.batches_differ):
-        if isinstance(said := sign(case), Present):
-            return f"{told}; {said.because}."
-    return f"{told}."
 
 
 HYPOTHESIS = Hypothesis(
