@@ -259,7 +259,7 @@ def _next_steps(
     seen: Features, ranked: list[Weighed], leader: Weighed | None, missing: tuple[MissingReading, ...]
 ) -> tuple[NextStep, ...]:
     if seen.is_log and (leader is None or leader.hypothesis.verdict == "hung"):
-        return deciding_steps(seen, None if leader is None else leader.hypothesis)
+        return deciding_steps(seen, leader)
     if leader is not None:
         return (NextStep(playbook=leader.hypothesis.playbook, action=leader.action),)
     open_ones = _open(ranked)

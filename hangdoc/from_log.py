@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hangdoc.criteria import Hypothesis
+from hangdoc.criteria import Weighed
 from hangdoc.features.baseline import TYPICAL_S
 from hangdoc.features.clock import seconds_between
 from hangdoc.features.features import Features
 from hangdoc.features.outputs import LogState, refused_words
 from hangdoc.features.startup import Rank, Reached, Start, bar_at_end, rank_of
+from hangdoc.hypotheses import _log_signs as logs
 from hangdoc.hypotheses._signs import place_of
 from hangdoc.model.diagnosis import LogReport, LogStep, NextStep
 from hangdoc.model.log import LogEvent
@@ -143,7 +144,7 @@ def undetermined_log(seen: Features) -> str:
         return "Stacks of one moment do not tell whether anything moves: a second look would."
     log, start = seen.log.value, seen.start.value if isinstance(seen.start, Known) else None
     until = "" if log.until_known else ", and not until when it stayed like this"
-    behind = _behind(log)
+    behind = _behind(seen)
     if log.unexplained_end is not None or behind is not None:
         still = f"{behind}: at one moment that does not tell whether it still moves{until}."
         return _ended(log, log.unexplained_end) if log.unexplained_end is not None else still
@@ -240,16 +241,16 @@ def _rank_words(rank: Rank) -> str:
     return " ".join(f"{axis.upper()}{number}" for axis, number in rank)
 
 
-def _behind(log: LogState) -> str | None:
-    """Return which rank has launched fewer collectives than the others, where counts of the ranks say so."""
-    for name, count in (("ras-count", "operation"), ("last-enqueued", "enqueued")):
-        counted = [one for one in log.complaints if one.name == name and {count, "rank"} <= one.numbers.keys()]
-        least = min(counted, key=lambda one: one.numbers[count], default=None)
-        most = max((one.numbers[count] for one in counted), default=0.0)
-        if least is not None and least.numbers[count] < most:
-            came = f"collective {least.numbers[count]:.0f}, others at {most:.0f}"
-            return f"Rank {least.numbers['rank']:.0f} is behind the others, at {came}"
-    return None
+def _behind(seen: Features) -> str | None:
+    """Return which ranks have launched fewer collectives than the others, where counts of the ranks say so."""
+    least, most = logs.behind(seen)
+    ranks = [f"{event.numbers['rank']:.0f}" for event in least if "rank" in event.numbers]
+    if not ranks:
+        return None
+    came = next(least[0].numbers[name] for name in ("operation", "enqueued") if name in least[0].numbers)
+    more = f" and {len(ranks) - MOST_NAMED} more" if len(ranks) > MOST_NAMED else ""
+    who = f"Rank {ranks[0]} is" if len(ranks) == 1 else f"Ranks {', '.join(ranks[:MOST_NAMED])}{more} are"
+    return f"{who} behind the others, at collective {came:.0f}, others at {most:.0f}"
 
 
 def _has_ended(seen: Features) -> bool:
@@ -281,16 +282,16 @@ COMPLAINTS = {
 """What to look at first when a log only has a complaint: a playbook, and its first step."""
 
 
-def _of_complaint(seen: Features, leader: Hypothesis | None) -> tuple[NextStep, ...]:
+def _of_complaint(seen: Features, leader: Weighed | None) -> tuple[NextStep, ...]:
     """Return the first look at what a log complains of that says nothing else."""
     complaints = seen.log.value.complaints if isinstance(seen.log, Known) and leader is None else ()
     named = COMPLAINTS.get(complaints[-1].name) if complaints else None
     return () if named is None else (NextStep(playbook=named[0], action=named[1]),)
 
 
-def deciding_steps(seen: Features, leader: Hypothesis | None) -> tuple[NextStep, ...]:
+def deciding_steps(seen: Features, leader: Weighed | None) -> tuple[NextStep, ...]:
     """Return the three readings that would decide, with the commands that take them, cheapest first."""
-    playbook = "hung-in-silence" if leader is None else leader.playbook
+    playbook = "hung-in-silence" if leader is None else leader.hypothesis.playbook
     settings = seen.launch.settings
     pids = [member.key.pid for member in seen.movers if member.key.pid > 0]
     if pids:

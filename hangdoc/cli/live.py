@@ -15,6 +15,7 @@ from hangdoc.observe.reasoning import lazily
 from hangdoc.report.document import encode
 from hangdoc.report.exit_code import exit_code, exit_code_after_end
 from hangdoc.report.line import change, is_change
+from hangdoc.trace.records import Trace
 
 if TYPE_CHECKING:  # recording is imported for what records: one look must not wait for it
     from hangdoc.unattended.vigil import Vigil
@@ -22,13 +23,18 @@ if TYPE_CHECKING:  # recording is imported for what records: one look must not w
 
 def look_once(attached: Attached, window: Window, *, as_json: bool) -> tuple[Diagnosis, ExitCode]:
     """Observe once; return the diagnosis and the exit code that goes with it."""
+    return looked(attached, window, as_json=as_json)[1:]
+
+
+def looked(attached: Attached, window: Window, *, as_json: bool) -> tuple[Trace, Diagnosis, ExitCode]:
+    """Observe once; return what was read, too."""
     announce(attached, f"for {window.least_s:g} to {window.most_s:g} s")
     diagnosing = lazily(as_json=as_json, baseline=attached.baseline)
     seen: Look = look(attached, window, diagnosing)
     diagnosis = diagnosing.diagnose(seen.trace)
     if seen.end == "gone":
-        return diagnosis, exit_code_after_end(diagnosis)
-    return diagnosis, exit_code(diagnosis.verdict, diagnosis.grade)
+        return seen.trace, diagnosis, exit_code_after_end(diagnosis)
+    return seen.trace, diagnosis, exit_code(diagnosis.verdict, diagnosis.grade)
 
 
 def follow(attached: Attached, goal: Goal, vigil: Vigil, *, as_json: bool, no_color: bool) -> ExitCode:

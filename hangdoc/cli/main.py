@@ -24,7 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
 COMMANDS = (
-    *("watch", "relaunch", "diagnose", "record", "replay", "regress", "redact", "kill_clean", "capture"),
+    *("watch", "relaunch", "diagnose", "record", "replay", "report", "regress", "redact", "kill_clean", "capture"),
     *("healthcheck", "probes", "explain", "demo"),
 )
 """Each is a file beside this one; in the order of --help."""

@@ -23,6 +23,10 @@ Most = Annotated[
 HttpGenerate = Annotated[
     bool, typer.Option("--http-generate", help="Also GET /health_generate: sends a token through the scheduler.")
 ]
+Native = Annotated[
+    bool,
+    typer.Option("--native", help="If it hangs, also take native stacks at the end: stops each rank for a moment."),
+]
 
 
 def span_of(least_s: float, most_s: float) -> Window:
@@ -33,7 +37,13 @@ def span_of(least_s: float, most_s: float) -> Window:
 
 
 def setting_of(
-    span: Window, patience: list[str] | None, baseline: Path | None, *, http_generate: bool, no_redact: bool
+    span: Window,
+    patience: list[str] | None,
+    baseline: Path | None,
+    *,
+    http_generate: bool,
+    no_redact: bool,
+    native: bool = False,
 ) -> Setting:
     """Return how to observe; BadParameter or HangdocError (exit 2) for an option that says nothing sensible."""
     from hangdoc.observe.attach import Setting
@@ -44,4 +54,5 @@ def setting_of(
         http_generate=http_generate,
         baseline=baseline_of(baseline),
         redact=not no_redact,
+        native=native,
     )

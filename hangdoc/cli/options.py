@@ -33,6 +33,12 @@ Record = Annotated[
 NoRedact = Annotated[
     bool, typer.Option("--no-redact", help="Record names, paths and arguments as they are; every report says so.")
 ]
+HtmlFile = Annotated[
+    Path | None, typer.Option("--html", metavar="FILE", help="Write one HTML page that loads nothing; - prints it.")
+]
+Markdown = Annotated[
+    bool, typer.Option("--markdown", help="Print Markdown for an issue, with the fields of SGLang's bug form.")
+]
 Interval = Annotated[float, typer.Option(metavar="S", min=0.1, max=60, help="Seconds from one round to the next.")]
 Patience = Annotated[
     list[str] | None,

@@ -10,9 +10,10 @@ from hangdoc.cli.watch_options import is_folder
 from hangdoc.cli.watch_wishes import Wishes
 from hangdoc.errors import HangdocError
 from hangdoc.unattended.command import OnHang
-from hangdoc.unattended.folder import DISK, Folder
+from hangdoc.unattended.folder import Folder
 from hangdoc.unattended.metrics import Metrics
-from hangdoc.unattended.state import StateFile
+from hangdoc.unattended.shelf import DISK
+from hangdoc.unattended.state import State
 from hangdoc.unattended.vigil import Outlets
 
 
@@ -26,19 +27,21 @@ def outlets_of(wishes: Wishes, *, may_wait: bool = False) -> Iterator[Outlets]:
         folder = on_hang = metrics = None
         if wishes.record is not None and is_folder(wishes.record):
             folder = Folder(wishes.record, complain, wishes.limit_bytes, may_wait=may_wait)
+            stack.callback(folder.close)
         if wishes.metrics is not None:
             metrics = Metrics(wishes.metrics)
             stack.callback(metrics.close)
         if wishes.on_hang is not None:
             on_hang = OnHang(wishes.on_hang, complain)
             stack.callback(on_hang.wait)
-        state = None if wishes.state is None else StateFile(wishes.state)
+        state = None if wishes.state is None else State(wishes.state, complain)
         if state is not None:
+            stack.callback(state.close)
             _begin(state, may_wait=may_wait)
         yield Outlets(complain, folder, on_hang, state, metrics)
 
 
-def _begin(state: StateFile, *, may_wait: bool) -> None:
+def _begin(state: State, *, may_wait: bool) -> None:
     try:
         state.begin()
     except HangdocError as error:

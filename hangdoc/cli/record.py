@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from hangdoc.cli.observing import Native
 from hangdoc.cli.options import Interval, Json, NoRedact, Patience, Pid, Port, patience_of
 
 
@@ -23,6 +24,7 @@ def record(
         Path | None,
         typer.Option(metavar="FILE", help="Also write what regress has to find again, if its verdict is confirmed."),
     ] = None,
+    native: Native = False,
     no_redact: NoRedact = False,
     as_json: Json = False,
 ) -> int:
@@ -43,14 +45,17 @@ def record(
     from hangdoc.cli.output import emit, emit_json
     from hangdoc.observe.attach import Setting, attach
     from hangdoc.observe.look import NO_REASONING, Window, look
+    from hangdoc.observe.reasoning import for_recording
+    from hangdoc.observe.ring import KEPT_ROUNDS
     from hangdoc.regress.confirmed import expectation_of, refuse_existing
 
     if expect is not None:
         refuse_existing(expect)
-    setting = Setting(interval, output, kept_rounds=2, patience_s=patience_of(patience), redact=not no_redact)
+    kept = KEPT_ROUNDS if native else 2  # rounds that the verdict before a native stack is made from
+    setting = Setting(interval, output, kept, patience_of(patience), redact=not no_redact, native=native)
     with attach(pid, port, setting) as attached:
         announce(attached, f"for {duration:g} s")
-        look(attached, Window(duration, duration), NO_REASONING)
+        look(attached, Window(duration, duration), for_recording() if native else NO_REASONING)
         rounds = attached.tape.rounds
     if as_json:
         emit_json({"trace": str(output), "rounds": rounds})

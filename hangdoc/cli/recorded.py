@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hangdoc.cli.failure import complain
-from hangdoc.cli.live import look_once
+from hangdoc.cli.handing_on import Handed, opened
+from hangdoc.cli.live import looked
 from hangdoc.cli.output import emit_diagnosis
 from hangdoc.errors import ExitCode
 from hangdoc.observe.attach import Setting, attach
@@ -31,12 +32,27 @@ def code_with(code: ExitCode, recording: Forgiving | None) -> ExitCode:
     return code if recording is None or recording.lost is None else ExitCode.USAGE
 
 
+@dataclass(frozen=True)
+class Shown:
+    """How one look is told. keep_names: in reports that are handed on, too."""
+
+    as_json: bool
+    no_color: bool
+    handed: Handed
+    keep_names: bool
+
+
 def watch_once(
-    pid: int | None, port: int | None, setting: Setting, record: Path | None, window: Window, **shown: bool
+    pid: int | None, port: int | None, setting: Setting, record: Path | None, window: Window, shown: Shown
 ) -> ExitCode:
-    """Find a launch, observe it once and print the report; shown: as_json and no_color."""
+    """Find a launch, observe it once and print the report; then write those that are handed on."""
     recording = recording_at(record)
-    with attach(pid, port, replace(setting, record=None if recording is None else recording.open)) as attached:
-        diagnosis, code = look_once(attached, window, as_json=shown["as_json"])
-    emit_diagnosis(diagnosis, **shown)
+    observing = replace(setting, record=None if recording is None else recording.open)
+    with opened(shown.handed) as handing_on:
+        with attach(pid, port, observing) as attached:
+            trace, diagnosis, code = looked(attached, window, as_json=shown.as_json)
+        if not shown.handed.has_standard_output:
+            emit_diagnosis(diagnosis, as_json=shown.as_json, no_color=shown.no_color)
+        if shown.handed.is_any:
+            handing_on.hand_on(trace, "live", keep_names=shown.keep_names, baseline=setting.baseline)
     return code_with(code, recording)

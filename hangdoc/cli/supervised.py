@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 
 from hangdoc.cli.failure import complain, say
 from hangdoc.cli.outlets import outlets_of
@@ -50,8 +49,7 @@ def _tell_unwatched(error: BaseException, started: Started, halt: Halt, outlets:
     if code is not None and isinstance(error, HangdocError):
         say(f"hangdoc: the launch ended with {code} before the first look at it")
         if outlets.state is not None:
-            with suppress(OSError):
-                outlets.state.end()
+            outlets.state.end()
     elif not halt.asked:
         complain(error)
         say("hangdoc: the launch goes on without being watched")

@@ -8,7 +8,7 @@ from hangdoc.cli import observing
 from hangdoc.cli import watch_options as options
 from hangdoc.cli.command import command_of
 from hangdoc.cli.good_starts import GoodStarts
-from hangdoc.cli.options import Json, NoColor, NoRedact, Patience, Pid, Port
+from hangdoc.cli.options import HtmlFile, Json, Markdown, NoColor, NoRedact, Patience, Pid, Port
 
 
 def watch(
@@ -28,7 +28,10 @@ def watch(
     metrics_port: options.MetricsPort = None,
     patience: Patience = None,
     http_generate: observing.HttpGenerate = False,
+    native: observing.Native = False,
     baseline: GoodStarts = None,
+    html: HtmlFile = None,
+    markdown: Markdown = False,
     no_redact: NoRedact = False,
     as_json: Json = False,
     no_color: NoColor = False,
@@ -40,7 +43,7 @@ def watch(
 
     \b
     Examples:
-      hangdoc watch 4711 --once
+      hangdoc watch 4711 --once --html stuck.html
       hangdoc watch --port 30000 --until ready --timeout 900
       hangdoc watch 4711 --until hang --record evidence/ --on-hang ./page-me
       hangdoc watch --exec --record evidence/ --state /run/hangdoc/state.json \\
@@ -52,18 +55,20 @@ def watch(
     """
     if once and (until is not None or timeout is not None):
         raise typer.BadParameter("--once is one observation: --until and --timeout are for following")
-    if no_redact and record is None:
-        raise typer.BadParameter("--no-redact is about --record: nothing else is kept")
+    handed = options.handed_of(html, markdown=markdown, as_json=as_json, once=once)
+    if no_redact and record is None and not handed.is_any:
+        raise typer.BadParameter("--no-redact is about --record, --html and --markdown: nothing else is kept")
     named = not (pid is None and port is None and until is None and timeout is None)
     unattended = not (on_hang is None and state is None and metrics_port is None)
     command = command_of(context)
     options.check(command, is_exec=exec_, once=once, unattended=unattended, named=named or as_json)
     span = observing.span_of(window, max_window)
-    setting = observing.setting_of(span, patience, baseline, http_generate=http_generate, no_redact=no_redact)
+    wish = {"http_generate": http_generate, "no_redact": no_redact, "native": native}
+    setting = observing.setting_of(span, patience, baseline, **wish)
     if once:
-        from hangdoc.cli.recorded import watch_once
+        from hangdoc.cli.recorded import Shown, watch_once
 
-        return watch_once(pid, port, setting, record, span, as_json=as_json, no_color=no_color)
+        return watch_once(pid, port, setting, record, span, Shown(as_json, no_color, handed, no_redact))
     from hangdoc.cli.supervised import start_launch
     from hangdoc.cli.unattended import follow_launch
     from hangdoc.cli.watch_wishes import Wishes

@@ -41,6 +41,10 @@ class OpenFiles:
         """Return the files and pipes that standard output and error are; a terminal is everybody's."""
         return {t for n, t in self.links.items() if n in {1, 2} and not t.startswith(("/dev/", "anon_inode:"))}
 
+    def piped_in(self) -> set[str]:
+        """Return the pipe or socket that standard input is."""
+        return {t for n, t in self.links.items() if n == 0 and t.startswith(SHARED_OBJECTS)}
+
     def sockets(self) -> set[int]:
         """Return inodes of sockets."""
         return {int(t[8:-1]) for t in self.links.values() if t.startswith("socket:[")}

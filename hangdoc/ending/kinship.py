@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hangdoc.ending.descriptors import OpenFiles, read_open
+from hangdoc.launch.age import by_age, is_older, may_be_older
 from hangdoc.launch.forest import Forest
 from hangdoc.launch.image import Image, read_image
 from hangdoc.launch.marker import read_marker
@@ -18,8 +19,12 @@ from hangdoc.procfs.status import parse_status
 DOUBT = "shares a pipe or socket with member {pid}, but may have it from elsewhere"
 CONNECTED = "an engine's process, connected to member {pid} by a unix socket, but may be of another launch"
 SAME_LOG = "writes to the same file or pipe as member {pid}, but nothing else ties it to the launch"
+READS = "reads what member {pid} writes, but nothing else ties it to the launch"
 LEFT_ABOVE = "carries the marker of this launch, but is a child of {pid}, which stands above the launch"
 FORKED = "a fork of the same program as member {pid}, but that may have begun outside the launch"
+MARKED = "carries the marker of this launch"
+NOT_YOUNGER = "{because}, but nothing says that it is younger than the launch"
+SAME_MOMENT = "in the process group or session of {pid}, but which of them is the older one cannot be told"
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,8 @@ class Traits:
     the launch; shared: those that may have been inherited from outside; outputs: where standard output and error go,
     terminals left out; cgroups: the root's control group, when its parent is in another one; marker_doubt,
     cgroup_doubt: why these prove nothing, "" when they do (exclusive.py); image: the root's own; above: the images of
-    the root's ancestors by pid, who may be subreapers: what lost its parent is theirs then, not pid 1's.
+    the root's ancestors by pid, who may be subreapers: what lost its parent is theirs then, not pid 1's. has_launcher:
+    False when the root is only the oldest that is left, so that others of the launch may be older.
     """
 
     root: ProcessKey
@@ -45,6 +51,7 @@ class Traits:
     cgroup_doubt: str = ""
     image: Image | None = None
     above: Mapping[int, Image | None] = field(default_factory=dict)
+    has_launcher: bool = True
 
 
 @dataclass(frozen=True)
@@ -79,7 +86,7 @@ def control_group(proc: Path, pid: int) -> str:
 
 def read_traits(forest: Forest, root: Entry, members: Iterable[Entry], outsiders: Iterable[Entry]) -> Traits:
     """Read what marks a launch, before anything of it ends."""
-    proc, inside = forest.proc, sorted(members, key=lambda one: (one.key.start_ticks, one.pid))
+    proc, inside = forest.proc, sorted(members, key=lambda one: by_age(one.key))
     parent = forest.parent(root)
     shared = _held_by(proc, inside)
     foreign = {t for one in outsiders if one.kind != "kernel" for t in _private(read_open(proc, one.key))} & set(shared)
@@ -101,14 +108,15 @@ def read_traits(forest: Forest, root: Entry, members: Iterable[Entry], outsiders
         cgroups=_cgroups(forest, root, parent),
         image=read_image(proc, root.key),
         above={one.pid: read_image(proc, one.key) for one in _ancestors(forest, root)},
+        has_launcher=forest.has_launcher(root.pid),
     )
 
 
 def kin(entry: Entry, traits: Traits, forest: Forest, peers: Mapping[int, int], owned: Mapping[int, int]) -> Kin:
     """Weigh a process that is no member so far.
 
-    Rule: only a program of the launch's user, younger than its root, without a parent of its own (it was adopted), can
-    be kin. It is when it has the launch's marker, when it is a fork of a member (image.py), when it is in a control
+    Rule: only a program of the launch's user, younger than its launcher, without a parent of its own (it was adopted),
+    can be kin. It is when it has the launch's marker, when it is a fork of a member (image.py), when it is in a control
     group that was made for the launch, or when it holds a pipe or socket that was made inside the launch. It works
     because none of these can be had without descent, provided that nobody else has the marker or is in the group
     (exclusive.py). An engine's process that is connected to a member's socket is in doubt: it may be of another launch
@@ -116,10 +124,22 @@ def kin(entry: Entry, traits: Traits, forest: Forest, peers: Mapping[int, int], 
     have been adopted by it or started by it: only a fork tells. It fails for a program that was executed by a double
     fork into a session of its own with nothing inherited: nothing visible ties it to the launch, so it is left.
 
+    When the launcher is gone nobody knows when it started: who is older than all that is left can be of the launch,
+    too. The marker proves that; everything else may have come to both from outside, and is a doubt.
+
     peers: connected unix sockets; owned: the members' sockets, each with its owner.
     """
     if not _may_be(entry, traits, forest):
         return Kin()
+    told = _weighed(entry, traits, forest, peers, owned)
+    if told.because == MARKED or not may_be_older(entry.key, traits.root):
+        return told
+    if told.because:
+        return Kin(doubt=NOT_YOUNGER.format(because=told.because), is_tied=True)
+    return told if told.doubt else _of_the_same_moment(entry, traits, forest)
+
+
+def _weighed(entry: Entry, traits: Traits, forest: Forest, peers: Mapping[int, int], owned: Mapping[int, int]) -> Kin:
     forked = _forked(entry, traits, forest)
     if forked.because:
         return forked
@@ -134,6 +154,14 @@ def kin(entry: Entry, traits: Traits, forest: Forest, peers: Mapping[int, int], 
     return Kin(doubt=_shares(entry, traits, forest))
 
 
+def _of_the_same_moment(entry: Entry, traits: Traits, forest: Forest) -> Kin:
+    """Weigh who would be of the launch if he were younger than its root, where that cannot be decided (age.py)."""
+    root = forest.table[traits.root.pid]
+    if is_older(entry.key, traits.root) or not {entry.group, entry.session} & {root.group, root.session}:
+        return Kin()
+    return Kin(doubt=SAME_MOMENT.format(pid=traits.root.pid), is_tied=True)
+
+
 def _tie(
     entry: Entry, traits: Traits, opened: OpenFiles | None, peers: Mapping[int, int], owned: Mapping[int, int]
 ) -> str:
@@ -145,8 +173,12 @@ def _tie(
     doubts = sorted(_private(opened) & set(traits.shared))
     if doubts:
         return DOUBT.format(pid=traits.shared[doubts[0]])
-    logs = sorted(opened.outputs() & set(traits.outputs)) if opened is not None else []
-    return SAME_LOG.format(pid=traits.outputs[logs[0]]) if logs else ""
+    if opened is None:
+        return ""
+    for targets, says in ((opened.outputs(), SAME_LOG), (opened.piped_in(), READS)):
+        for one in sorted(targets & set(traits.outputs)):
+            return says.format(pid=traits.outputs[one])
+    return ""
 
 
 def _shares(entry: Entry, traits: Traits, forest: Forest) -> str:
@@ -181,7 +213,7 @@ def _forked(entry: Entry, traits: Traits, forest: Forest) -> Kin:
 def _proofs(entry: Entry, traits: Traits, forest: Forest, opened: OpenFiles | None) -> Iterator[str]:
     """Yield what proves descent: the marker, the control group, what was made inside the launch."""
     if traits.marker and not traits.marker_doubt and read_marker(forest.proc, entry.key) == traits.marker:
-        yield "carries the marker of this launch"
+        yield MARKED
     group = "" if traits.cgroup_doubt else control_group(forest.proc, entry.pid)
     if group in traits.cgroups and not entry.sighting.is_launcher:
         yield f"in the control group that was made for this launch ({group})"
@@ -192,8 +224,8 @@ def _proofs(entry: Entry, traits: Traits, forest: Forest, opened: OpenFiles | No
 
 def _may_be(entry: Entry, traits: Traits, forest: Forest) -> bool:
     is_program = entry.kind in {"program", "companion", "wrapper"} and entry.pid not in forest.never and entry.pid != 1
-    is_younger = entry.key.start_ticks >= traits.root.start_ticks
-    if not is_program or not is_younger or entry.state in "ZX":
+    is_possible = not traits.has_launcher or not is_older(entry.key, traits.root)
+    if not is_program or not is_possible or entry.state in "ZX" or entry.pid in traits.above:
         return False
     is_lost = forest.parent(entry) is None or entry.ppid in traits.above
     return is_lost and user_of(forest.proc, entry.pid) in traits.users
@@ -257,10 +289,6 @@ def _private(opened: OpenFiles | None) -> set[str]:
     return opened.private() if opened is not None else set()
 
 
-def _is_older(parent: Entry, child: Entry) -> bool:
-    return parent.key.start_ticks <= child.key.start_ticks  # by time: pids start over
-
-
 def close_over(
     strangers: list[Entry],
     table: Table,
@@ -275,12 +303,12 @@ def close_over(
     """
     known = dict(parents)
     admitted: dict[int, str] = {}
-    waiting = sorted(strangers, key=lambda one: (one.key.start_ticks, one.pid))
+    waiting = sorted(strangers, key=lambda one: by_age(one.key))
     while True:
         fresh: dict[int, str] = {}
         for one in waiting:
             parent = table.get(one.ppid)
-            if parent is not None and known.get(parent.pid) == parent.key and _is_older(parent, one):
+            if parent is not None and known.get(parent.pid) == parent.key and is_older(parent.key, one.key):
                 fresh[one.pid] = f"child of {parent.pid}"
             elif because := weigh(one):
                 fresh[one.pid] = because

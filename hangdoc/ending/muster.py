@@ -11,6 +11,7 @@ from hangdoc.ending.descriptors import lives
 from hangdoc.ending.kinship import Traits, close_over, kin, user_of
 from hangdoc.ending.records import LookAlike, Member, Roll
 from hangdoc.ending.roll import read_forest
+from hangdoc.launch.age import is_older
 from hangdoc.launch.complaints import shown
 from hangdoc.launch.forest import Forest
 from hangdoc.launch.pidfd import Handle, hold
@@ -283,7 +284,7 @@ class Muster:
         return any(_session(self._proc, key) == number and self.handles[key].is_there for key in self.members)
 
     def _is_new(self, entry: Entry) -> bool:
-        return entry.key.start_ticks >= self._traits.root.start_ticks and is_same(self._proc, entry.key)
+        return not is_older(entry.key, self._traits.root) and is_same(self._proc, entry.key)
 
 
 def _session(proc: Path, key: ProcessKey) -> int | None:

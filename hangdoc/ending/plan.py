@@ -18,6 +18,7 @@ from hangdoc.ending.records import Before, Member, Roll, Thing
 from hangdoc.ending.roll import call_roll, read_forest
 from hangdoc.errors import ExitCode, HangdocError
 from hangdoc.launch import complaints
+from hangdoc.launch.age import is_older
 from hangdoc.launch.find import PROC, find_launch
 from hangdoc.launch.forest import Forest
 from hangdoc.launch.pidfd import Handle, anchor, may_signal, pin
@@ -85,7 +86,7 @@ def dead_launcher(forest: Forest, pid: int) -> ProcessKey | None:
     leader = forest.table.get(entry.group)
     if leader is None or leader.state not in "ZX" or leader.kind != "program" or leader.pid in forest.never:
         return None
-    return leader.key if leader.key.start_ticks <= entry.key.start_ticks else None
+    return leader.key if is_older(leader.key, entry.key) else None
 
 
 def orphans(forest: Forest, users: frozenset[int]) -> tuple[ProcessKey, ...]:

@@ -12,6 +12,7 @@ from hangdoc.ending.plan import Plan
 from hangdoc.ending.records import After, Ended, GpuProof, LookAlike, Port, PortProof
 from hangdoc.ending.remains import clear, survey
 from hangdoc.ending.roll import read_forest
+from hangdoc.launch.age import is_older
 from hangdoc.launch.complaints import shown
 from hangdoc.launch.forest import Forest
 from hangdoc.launch.ports import holders
@@ -93,6 +94,6 @@ def _started_again(forest: Forest, plan: Plan, commands: set[tuple[str, ...]]) -
         if one.argv
         and one.argv in commands
         and one.key not in known
-        and one.key.start_ticks >= plan.traits.root.start_ticks
+        and not is_older(one.key, plan.traits.root)
         and (one.ppid in parents or None in parents)
     )

@@ -16,6 +16,7 @@ from hangdoc.ending.peers import unix_peers
 from hangdoc.ending.records import Member, Roll
 from hangdoc.ending.supervision import supervisors
 from hangdoc.errors import ExitCode, HangdocError
+from hangdoc.launch.age import by_age, is_older
 from hangdoc.launch.compose import compose
 from hangdoc.launch.find import own_and_callers
 from hangdoc.launch.forest import Forest
@@ -88,7 +89,7 @@ def call_roll(forest: Forest, root: ProcessKey, include: Iterable[int] = ()) -> 
         members.append(Member(describe(entry, reasons[0], setting), entry, "program", reasons))
     launch = _with(launch, members)
     doubts = {pid: one for pid, one in weighed.items() if one.doubt and pid not in joined}
-    outermost = min((one.entry for one in members), key=lambda one: (one.key.start_ticks, one.pid))
+    outermost = min((one.entry for one in members), key=lambda one: by_age(one.key))
     top_member = outermost if outermost.pid in small else top
     roll = Roll(launch, tuple(members), look_alikes(forest, launch, doubts), supervisors(forest, top_member))
     return roll, traits
@@ -131,7 +132,7 @@ def _left_by(entry: Entry, dead: list[Entry], forest: Forest) -> str:
         return ""
     for leader in dead:
         for number, what in ((entry.group, "process group"), (entry.session, "session")):
-            if number == leader.pid and leader.key.start_ticks <= entry.key.start_ticks:
+            if number == leader.pid and is_older(leader.key, entry.key):
                 return f"in the {what} that {number}, dead and not waited for, led"
     return ""
 

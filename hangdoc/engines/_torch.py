@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from hangdoc.engines._failures import EXCEPTIONS, FAILURES
+from hangdoc.engines._ras import LINES as RAS_LINES
 from hangdoc.model.engine import LogLine, TimeLimit
 from hangdoc.model.log import Phase
 
@@ -50,22 +51,7 @@ COMPLAINTS = (
         r"[Ll]ast enqueued NCCL work: (?P<enqueued>-?\d+), last completed NCCL work: (?P<completed>-?\d+)",
         "last enqueued collective {enqueued}, last completed {completed}",
     ),
-    complaint(
-        "ras-count",
-        r"Rank (?P<rank>\d+) has launched up to operation (?P<operation>\d+) -- "
-        r"GPU \d+ managed by process (?P<pid>\d+)",
-        "NCCL counts: rank {rank} has launched up to operation {operation}",
-    ),
-    complaint(
-        "ras-few",
-        r"^(?P<ranks>\d+) ranks? ha(?:s|ve) launched up to operation (?P<operation>\d+)$",
-        "NCCL counts: {ranks} ranks have launched up to operation {operation}",
-    ),
-    complaint(
-        "ras-dead",
-        r"^Process (?P<pid>\d+) on node \S+ managing GPU \d",
-        "NCCL counts: process {pid} is missing",
-    ),
+    *RAS_LINES,
     complaint(
         "store-barrier",
         r"store based barrier to initialize process group for (?:[\d.]+ seconds ?)?rank: (?P<printer>\d+).*"

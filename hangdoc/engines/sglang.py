@@ -223,6 +223,19 @@ LOG_LINES = (
         "watchdog-soft", r"[Ww]atchdog timeout \(self\.watchdog_timeout=[\d.]+, self\.soft=True", "soft watchdog"
     ),
     complaint("watchdog", r"[Ww]atchdog timeout(?: \(self\.watchdog_timeout=(?P<limit>\d+)|$)", "watchdog timeout"),
+    # What the watchdog prints of a scheduler, 0.3.6 to 0.5.23: from 0.5.8 in a message of several lines.
+    complaint("debug-info", r"^Scheduler debug info:$", "debug lines of its scheduler follow"),
+    complaint(
+        "held-batch",
+        r"\bcur_batch(?:_for_debug)?\.batch_size\(\)=(?P<batch>\d+)"
+        r"(?:, self\.cur_batch\.reqs=\[Req\(rid=(?P<request>[\w-]{1,200}),)?",
+        "its batch has {batch} requests",
+    ),
+    complaint(
+        "held-request",
+        r"\bcur_batch(?:_for_debug)?\.reqs=\[Req\(rid=(?P<request>[\w-]{1,200}),",
+        "its batch has a first request",
+    ),
     complaint("no-answer", r"[Hh]ealth check failed", "health check failed"),
     *LINES,
 )

@@ -16,8 +16,10 @@ from hangdoc.features.links import recent_links
 from hangdoc.features.lock_files import Polled, polled_lock_files
 from hangdoc.features.locks import TimedLocks, recent_locks
 from hangdoc.features.motion import Flow, Motion, flow, motion
+from hangdoc.features.native import NativePlace, native_place
 from hangdoc.features.outputs import LogState, OutputFile, descriptors, log_state, opened_gpu, outputs
 from hangdoc.features.phases import launch_phase, member_phase
+from hangdoc.features.ras import NOT_ASKED, RasState, ras_state
 from hangdoc.features.startup import Start, log_phase, start_of
 from hangdoc.model.ending import Ended
 from hangdoc.model.engine import Engine
@@ -33,6 +35,9 @@ from hangdoc.model.surroundings import Surroundings
 from hangdoc.model.thread import CpuUse, ThreadWait, Waits
 from hangdoc.trace.records import Trace
 
+BURNS_RATIO = 0.8
+"""Share of a core from which a thread without Python counts as burning CPU: a proxy that polls measured 1.0."""
+
 
 @dataclass(frozen=True)
 class Member:
@@ -40,7 +45,8 @@ class Member:
 
     waits: of every round, oldest first; links: the last two thorough readings, oldest first; locks: every reading so
     far, oldest first, none in a trace that is older than the probe; lock_files: polled for in the last two readings;
-    places: of its running threads, Known(()) in a trace that is older than the probe.
+    places: of its running threads, Known(()) in a trace that is older than the probe; native: where its main thread
+    stands below Python, None without a native stack, which is taken at the end and only on request.
     """
 
     process: Process
@@ -55,6 +61,7 @@ class Member:
     has_gpu: Reading[bool]
     phase: Phase
     places: Reading[tuple[Places, ...]]
+    native: NativePlace | None = None
 
     @property
     def key(self) -> ProcessKey:
@@ -79,6 +86,16 @@ class Member:
     def found(self) -> dict[str, Any]:
         """What was found of it as a whole (see activity), which every hypothesis asks again."""
         return {}
+
+    @cached_property
+    def burning_natives(self) -> tuple[str, ...]:
+        """The names of its threads without a Python stack that burn CPU, such as NCCL's proxy; none when unread."""
+        if isinstance(self.motion, Missing) or isinstance(self.dumps, Missing):
+            return ()
+        clocks = self.motion.value.threads
+        python = self.dumps.value.threads
+        found = () if isinstance(clocks, Missing) else clocks.value.values()
+        return tuple(one.name for one in found if one.tid not in python and one.demand_ratio >= BURNS_RATIO)
 
     @property
     def main(self) -> Reading[ThreadHistory]:
@@ -107,7 +124,7 @@ class Features:
     gpu_moved_bytes: by how much the memory in use on all GPUs changed, either way; gpu_histories: each GPU over the
     window, sample by sample; surroundings: as last read; listened: a member listened on the launch's port in the last
     two readings of them; standing_s: for how long the totals of the ranks have not moved; patience_set: seconds of
-    patience that the user gave stages; http: of the launch's own server.
+    patience that the user gave stages; http: of the launch's own server; ras: NCCL's own counts.
 
     Equal by identity only, so that what is drawn from it can be kept.
     """
@@ -131,6 +148,7 @@ class Features:
     http: Reading[HttpState | None]
     start: Reading[Start]
     baseline: Baseline | None = None
+    ras: Reading[RasState | None] = NOT_ASKED
 
     @property
     def has_ended(self) -> bool:
@@ -215,6 +233,7 @@ def features(
         standing_s=beyond.standing_s,
         patience_set=trace.header.patience_s,
         http=http_state(index, window),
+        ras=ras_state(index, window),
         baseline=beyond.baseline,
         start=Known(start_of(log.value.milestones, engine)) if isinstance(log, Known) else log,
     )
@@ -270,6 +289,7 @@ def _member(index: Index, trace: Trace, process: Process, engine: Engine, window
         has_gpu=opened_gpu(index, process.key, window),
         phase=member_phase(stacks, process.key.pid),
         places=_places(index, process.key, window),
+        native=native_place(index, process.key, window, trace.stacks),
     )
 
 

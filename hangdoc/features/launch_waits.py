@@ -95,6 +95,22 @@ def waits_in_shared_memory(member: Member, tid: int) -> bool:
     return any(futex.tid == tid and futex.shared_key for locks in _last_locks(member)[-1:] for futex in locks.futexes)
 
 
+def woken_from_outside(member: Member, tid: int) -> str | None:
+    """Say who outside the launch may end a wait in shared memory, or that this is not known; None when nobody may."""
+    for locks in _last_locks(member):
+        for futex in locks.futexes:
+            if futex.tid != tid or not futex.shared_key:
+                continue
+            if isinstance(futex.outsiders, Missing):
+                return f"who outside the launch has the memory that thread {tid} waits in is not known"
+            if futex.outsiders.value:
+                end = futex.outsiders.value[0]
+                return f"pid {end.process.pid} ({end.command}), outside the launch, has the memory that it waits in"
+            if futex.by_name:
+                return f"the memory that thread {tid} waits in has a name, and anybody may open it"
+    return None
+
+
 def joins_a_thread(member: Member, tid: int) -> bool:
     """Tell whether a thread waits for the end of another thread of its process: the kernel's wake-up for a join."""
     return any(

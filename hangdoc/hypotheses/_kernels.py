@@ -18,23 +18,43 @@ WORST: tuple[KernelUse, ...] = ("works", "held-back", "spins", "idle")
 def gpus_of(features: Features, member: Member) -> Reading[tuple[GpuHistory, ...]]:
     """Return the GPUs on which the driver lists a member; empty for one that has no GPU open.
 
-    Missing where the driver lists it on none although it has one open: in a container pids may be another namespace's.
+    Where the driver lists it on none although it has one open (in a container pids may be another namespace's), and
+    there is one GPU only, it is on that one; otherwise Missing.
     """
     if isinstance(member.has_gpu, Missing):
         return member.has_gpu
     if not member.has_gpu.value:
         return Known(())
-    if isinstance(features.gpu_histories, Missing):
+    if isinstance(features.gpu_histories, Missing) or _pids_are_hidden(features):
         return features.gpu_histories
-    found = []
-    for gpu in features.gpu_histories.value:
-        if isinstance(gpu.now.processes, Missing):
-            return gpu.now.processes
-        if gpu.user(member.key.pid) is not None:
-            found.append(gpu)
+    unread = next((gpu.now.processes for gpu in features.gpu_histories.value if _is_missing(gpu)), None)
+    if isinstance(unread, Missing):
+        return unread
+    found = tuple(gpu for gpu in features.gpu_histories.value if gpu.user(member.key.pid) is not None)
     if not found:
         return Missing("gpu", "unsupported", "the driver lists its pid on no GPU that is visible here")
-    return Known(tuple(found))
+    return Known(found)
+
+
+def _is_missing(gpu: GpuHistory) -> bool:
+    return isinstance(gpu.now.processes, Missing)
+
+
+def _pids_are_hidden(features: Features) -> bool:
+    """Tell whether the processes on the one GPU here are the members that have it open, under other pids.
+
+    Rule: one GPU is visible, the driver lists on it as many processes as members have a GPU open, and no process of
+    these numbers is here. Why: older drivers give the host's pids in a container. Fails where a member has it open
+    without using it, and a stranger in another container uses it.
+    """
+    if isinstance(features.gpu_histories, Missing) or len(features.gpu_histories.value) != 1:
+        return False
+    listed = features.gpu_histories.value[0].now.processes
+    opened = [member.has_gpu for member in features.members.values()]
+    if isinstance(listed, Missing) or any(isinstance(one, Missing) for one in opened):
+        return False
+    elsewhere = all(one.is_here == Known(value=False) for one in listed.value)
+    return elsewhere and len(listed.value) == opened.count(Known(value=True))
 
 
 def kernel_use(features: Features, member: Member) -> Reading[tuple[KernelUse, str]]:
@@ -49,7 +69,8 @@ def kernel_use(features: Features, member: Member) -> Reading[tuple[KernelUse, s
             return use
         if use.value != "idle" and (stranger := _stranger(features, gpu)) is not None:
             return stranger
-        uses.setdefault(use.value, gpu.sentence())
+        hidden = " (its pids are not visible from here: by its open devices)" if _pids_are_hidden(features) else ""
+        uses.setdefault(use.value, gpu.sentence() + hidden)
     worst = next((use for use in WORST if use in uses), None)
     return Known(("idle", "it has no GPU open") if worst is None else (worst, uses[worst]))
 
@@ -57,6 +78,8 @@ def kernel_use(features: Features, member: Member) -> Reading[tuple[KernelUse, s
 def _stranger(features: Features, gpu: GpuHistory) -> Missing | None:
     """Return why it is not known whose kernels run: somebody outside the launch is on the GPU and may run them."""
     members = {key.pid for key in features.members}
+    if _pids_are_hidden(features):
+        return None
     processes = () if isinstance(gpu.now.processes, Missing) else gpu.now.processes.value
     for one in processes:
         if one.pid not in members and one.util_ratio != Known(0.0):

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from msgspec.structs import replace
 
 from hangdoc.criteria import Absent, Case, Outcome, Present, Unread
 from hangdoc.features.clock import seconds_between
 from hangdoc.features.features import Features, Member
-from hangdoc.features.outputs import HARD_WATCHDOG
+from hangdoc.features.outputs import HARD_WATCHDOG, LogState
 from hangdoc.features.startup import Rank
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.log import LogEvent
 from hangdoc.model.reading import Known, Missing
 
-WATCHDOGS = frozenset({HARD_WATCHDOG, "watchdog-soft", "nccl-watchdog", "gloo-timeout", "store-timeout"})
+LOST_BY_RAS = frozenset({"ras-dead", "ras-error"})
+"""What NCCL's RAS says of a rank with which no collective can finish: out of reach for 60 s, or an error in NCCL."""
+
+WATCHDOGS = LOST_BY_RAS | {HARD_WATCHDOG, "watchdog-soft", "nccl-watchdog", "gloo-timeout", "store-timeout"}
 """Complaints of somebody who measured that nothing moved: 300 s without a batch, 600 s to 30 min for a peer."""
 
 
@@ -33,6 +38,7 @@ def failures(features: Features) -> tuple[LogEvent, ...]:
     return tuple(sorted((*crashes, *features.log.value.errors), key=lambda event: event.offset))
 
 
+@lru_cache(maxsize=2)
 def lasting(features: Features) -> tuple[LogEvent, ...]:
     """Return the failures after which the launch did not go on."""
     return tuple(event for event in failures(features) if goes_on_after(features, event) is None)
@@ -124,6 +130,23 @@ def watchdogs(features: Features) -> tuple[LogEvent, ...]:
     return tuple(event for event in features.log.value.complaints if event.name in WATCHDOGS)
 
 
+def behind(features: Features) -> tuple[tuple[LogEvent, ...], float]:
+    """Return the ranks that have launched the fewest collectives, by counts of NCCL or torch, and how far others are.
+
+    Nobody where all are equal, or where those who are behind are not named.
+    """
+    if isinstance(features.log, Missing):
+        return (), 0.0
+    said = features.log.value.complaints
+    for names, count in ((("ras-count", "ras-few"), "operation"), (("last-enqueued",), "enqueued")):
+        counted = [event for event in said if event.name in names and count in event.numbers]
+        numbers = [event.numbers[count] for event in counted]
+        if counted and min(numbers) < max(numbers):
+            least = [event for event in counted if event.numbers[count] == min(numbers)]
+            return tuple(event for event in least if event.name != "ras-few"), max(numbers)
+    return (), 0.0
+
+
 def first_is_older(first: tuple[LogEvent, ...], second: tuple[LogEvent, ...]) -> bool:
     """Tell whether the first lines of a kind came before those of another; not so where there is none."""
     return bool(first) and (not second or first[0].offset < second[0].offset)
@@ -142,9 +165,7 @@ def goes_on_after(features: Features, event: LogEvent) -> LogEvent | None:
     """
     if isinstance(features.log, Missing):
         return None
-    log = features.log.value
-    work = [one for one in (*log.milestones, *log.endless) if one.phase != "shutdown" and one.kind != "progress"]
-    later = [one for one in work if one.offset > event.offset and one.name not in _AFTER_ALL and _near(event, one)]
+    later = [one for one in _work(features.log.value) if one.offset > event.offset and _near(event, one)]
     served = [one for one in later if one.kind == "batch" or one.phase == "ready"]
     if event.kind != "error" and event.name not in _SURVIVED_BY_ANSWERS:
         served = [one for one in served if one.name != "request-failed"]
@@ -156,7 +177,13 @@ def goes_on_after(features: Features, event: LogEvent) -> LogEvent | None:
     answered = [one for one in later if one.name == "request-failed"]
     if answered and (event.kind == "error" or event.name in _SURVIVED_BY_ANSWERS):
         return answered[-1]
-    return _everybody_stepped(event, [one for one in later if one.kind == "milestone"], log.milestones)
+    return _everybody_stepped(event, [one for one in later if one.kind == "milestone"], features)
+
+
+def _work(log: LogState) -> list[LogEvent]:
+    """Return the lines that prove that somebody went on."""
+    every = (*log.milestones, *log.endless)
+    return [one for one in every if one.phase != "shutdown" and one.kind != "progress" and one.name not in _AFTER_ALL]
 
 
 def _near(event: LogEvent, later: LogEvent) -> bool:
@@ -179,18 +206,25 @@ def _settled(event: LogEvent, later: LogEvent) -> bool:
     return isinstance(gap, Known) and gap.value > SETTLED_S
 
 
-def _everybody_stepped(event: LogEvent, later: list[LogEvent], every: tuple[LogEvent, ...]) -> LogEvent | None:
+def _everybody_stepped(event: LogEvent, later: list[LogEvent], features: Features) -> LogEvent | None:
     """Return a step that the rank of an event, or every rank that prints some, made after it."""
     steps = [one for one in later if one.phase != "unknown"]
-    ranks = {tuple(sorted(one.rank.items())) for one in every if one.rank}
     if event.rank:
         return next((one for one in reversed(steps) if one.rank == event.rank), None)
+    ranks = _stepping(features)
     if event.kind == "crash" and event.name not in _SURVIVED_BY_ANSWERS:
         if ranks:
             return None  # of a process that is not named the steps of the others tell nothing
         steps = [one for one in steps if _settled(event, one) or not event.stamp]
     went = {tuple(sorted(one.rank.items())) for one in steps if one.rank}
     return steps[-1] if steps and went >= ranks else None
+
+
+@lru_cache(maxsize=2)
+def _stepping(features: Features) -> frozenset[Rank]:
+    """Return every rank that prints steps."""
+    milestones = () if isinstance(features.log, Missing) else features.log.value.milestones
+    return frozenset(tuple(sorted(one.rank.items())) for one in milestones if one.rank)
 
 
 SETTLED_S = 5.0

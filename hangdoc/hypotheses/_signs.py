@@ -67,6 +67,15 @@ def where(thread: ThreadHistory) -> str:
     return place if caller == thread.leaf else f"{place} called by {place_of(caller)}"
 
 
+def below_python(member: Member) -> str:
+    """Return where a member stands below Python, as the end of a sentence; "" without a native stack.
+
+    It adds to what is told and to no grade: a native stack says where a thread waits, not whether that ends.
+    """
+    place = member.native
+    return "" if place is None else f"; below Python it {place.does}: {place.frame.function}"
+
+
 def place_of(frame: Frame) -> str:
     """Return a frame for a sentence."""
     return f"{frame.function} ({short_file(frame.file)}:{frame.line})"
@@ -259,6 +268,17 @@ def is_server(features: Features) -> bool:
     tasks beside a main thread that waits for the end looks from outside like a deadlock, and must not be called one.
     """
     return features.launch.engine in {"sglang", "vllm"}
+
+
+def is_rank(process: Process, features: Features) -> bool:
+    """Tell whether every collective of the launch has to wait for a process: in no known engine that is not known.
+
+    torchrun's agent starts its ranks itself; what these fork for themselves has their environment, and their rank.
+    """
+    if features.launch.engine != "torchrun":
+        return is_server(features) and is_vital(process, features)
+    agents = {member.key.pid for member in features.members.values() if member.process.role == "launcher"}
+    return process.role == "worker" and process.ppid in agents
 
 
 def is_vital(process: Process, features: Features) -> bool:

@@ -36,10 +36,13 @@ def _waits_outside_python(case: Case) -> Outcome:
     holds = sum(view.owns_gil for view in member.main.value.views)
     if holds:
         return Absent(f"the main thread of {name} runs Python: it held the interpreter lock in {holds} stacks")
-    return Present(f"the main thread of {name} burns CPU below Python, without the interpreter lock")
+    below = signs.below_python(member)
+    if member.burning_natives:
+        below += f"; a thread without Python burns CPU too: {', '.join(member.burning_natives)}"
+    return Present(f"the main thread of {name} burns CPU below Python, without the interpreter lock{below}")
 
 
-def _waits_for_requests(case: Case) -> Outcome:
+def waits_for_requests(case: Case) -> Outcome:
     """Excluding: it is in its event loop and in no batch, so that it may wait for requests.
 
     Why: a rank that waits over the GPU for its first node, or for an earlier stage of a pipeline, keeps it at 100 %
@@ -85,7 +88,7 @@ HYPOTHESIS = Hypothesis(
         signs.readings_are_steady,
     ),
     supporting=(_waits_outside_python, signs.log_is_silent_too_long),
-    excluding=(ranks.is_in_rendezvous, _waits_for_requests, is_in("import", "compile"), signs.nobody_died),
+    excluding=(ranks.is_in_rendezvous, waits_for_requests, is_in("import", "compile"), signs.nobody_died),
     headline=_headline,
     culprits=_group,
     action="Restart with one thing less at a time: CUDA graphs, overlap, speculative decoding, custom all-reduce.",

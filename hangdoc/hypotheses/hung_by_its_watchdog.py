@@ -6,6 +6,7 @@ from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.features import Member
 from hangdoc.hypotheses import _log_signs as logs
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses import _watchdog_words as words
 from hangdoc.hypotheses._plumbing import is_plumbing
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.log import LogEvent
@@ -66,14 +67,11 @@ def _only_a_soft_one(case: Case) -> Outcome:
 
 
 def _culprits(case: Case) -> tuple[Culprit, ...]:
-    """Return the rank that is behind, where the log has counts of collectives; else one that stands elsewhere."""
-    log = case.features.log
-    if isinstance(log, Missing):
-        return ()
-    for name, count in (("ras-count", "operation"), ("last-enqueued", "enqueued")):
-        counted = [event for event in log.value.complaints if event.name == name and count in event.numbers]
-        if len({event.numbers[count] for event in counted}) > 1:
-            return logs.culprit_of(case.features, _least(counted, count))
+    """Return who is lost, behind by the counts of collectives, holds another batch, or stands elsewhere."""
+    if blamed := (_lost(case) or logs.behind(case.features)[0])[:MOST_BLAMED]:
+        return tuple(culprit for event in blamed for culprit in logs.culprit_of(case.features, event))
+    if astray := words.with_another_batch(case):
+        return astray
     absent = _absent_one(case.features.movers)
     if absent is not None:
         return (signs.culprit(absent, f"stays out of the collective that the others wait in: {_place(absent)}"),)
@@ -81,15 +79,37 @@ def _culprits(case: Case) -> tuple[Culprit, ...]:
     return () if odd is None else (signs.culprit(odd, f"stands elsewhere than the others: {_place(odd)}"),)
 
 
+MOST_BLAMED = 8
+"""Ranks that are named. Arbitrary: those of one node are often lost, or behind, together."""
+
+
+def _lost(case: Case) -> tuple[LogEvent, ...]:
+    """Return whom RAS calls dead, or in whom NCCL failed."""
+    return tuple(event for event in logs.watchdogs(case.features) if event.name in logs.LOST_BY_RAS)
+
+
+def _action(case: Case) -> str:
+    pids = [f"{event.numbers['pid']:.0f}" for event in _lost(case)[:MOST_BLAMED] if event.numbers.get("pid", 0) > 0]
+    if not pids:
+        return "The end of the server is the watchdog's doing: look for what stood still before it, not for a crash."
+    return f"On the node of the process that RAS names: ps -o stat,wchan -p {','.join(pids)}, then what dmesg -T says."
+
+
+def _headline(case: Case) -> str:
+    first = logs.watchdogs(case.features)[0]
+    who = "NCCL" if first.name in logs.LOST_BY_RAS else "a watchdog"
+    told = f"It hung, and {who} noticed: {first.text.removeprefix('NCCL counts: ')}"
+    for sign in (words.first_never_ended, words.batches_differ):
+        if isinstance(said := sign(case), Present):
+            return f"{told}; {said.because}."
+    return f"{told}."
+
+
 def _absent_one(movers: tuple[Member, ...]) -> Member | None:
     """Return the one rank that is outside a collective while all others, at least one, are in one."""
     seen = [(member, member.main.value) for member in movers if isinstance(member.main, Known)]
     outside = [member for member, main in seen if not main.last.meaning.does("collective")]
     return outside[0] if len(outside) == 1 and len(seen) > 1 else None
-
-
-def _least(counted: list[LogEvent], count: str) -> LogEvent:
-    return min(counted, key=lambda event: event.numbers[count])
 
 
 def _odd_one(movers: tuple[Member, ...]) -> Member | None:
@@ -117,12 +137,13 @@ HYPOTHESIS = Hypothesis(
     verdict="hung",
     suspects=signs.the_launch,
     essential=(logs.log_is_all, _watchdog_fired),
-    supporting=(_server_ended_itself, _several_ranks_say_so),
+    supporting=(_server_ended_itself, _several_ranks_say_so, words.batches_differ, words.first_never_ended),
     confirm_at=1,
     contrary=(_only_a_soft_one,),
     excluding=(_somebody_failed_first, _it_went_on),
-    headline=lambda case: f"It hung, and a watchdog noticed: {logs.watchdogs(case.features)[0].text}.",
+    headline=_headline,
     culprits=_culprits,
     action="The end of the server is the watchdog's doing: look for what stood still before it, not for a crash.",
+    action_in=_action,
     playbook="hung-by-its-watchdog",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import activity, waiting
 from hangdoc.features.features import Departure, Features, Member, is_tracker
-from hangdoc.features.launch_waits import waits_in_shared_memory
+from hangdoc.features.launch_waits import waits_in_shared_memory, woken_from_outside
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._ending import ended_well, orderly_end, said
 from hangdoc.hypotheses._standstill import process_may_go_on
@@ -43,12 +43,15 @@ def _others_wait(case: Case) -> Outcome:
     is left may be able to go on: every thread of each stands in a wait for a child, or in a read of what only a member
     that stands as well, or the dead one, could send. A poll, a sleep, an accept, a lock, a time limit, a FIFO with a
     name or a sender outside the launch may be idle. A lock, semaphore or barrier that processes share counts as well
-    once a member was killed or failed: idle workers wait so, too, but not beside one that broke.
+    once a member was killed or failed: idle workers wait so, too, but not beside one that broke. Not where a process
+    outside the launch has that memory, or could open it: that one may come yet.
     """
     if signs.is_server(case.features):
         return Present("the launch cannot go on without each of its ranks")
     if case.features.has_ended:
         return Absent("nobody is left who could wait")
+    if _all_failed_ranks(case.features):
+        return Present("torchrun lets no rank go on without one that failed: it ends or starts all of them again")
     unread: Unread | None = None
     for member in case.features.members.values():
         if is_tracker(member.process) or signs.is_zombie(member):
@@ -61,6 +64,12 @@ def _others_wait(case: Case) -> Outcome:
             why = f"{signs.name_of(member.process)} may go on" if goes_on is None else goes_on
             unread = Unread(f"{_unmissed(case)} ({why})")
     return unread or Present("everybody else waits, for a child or for data from a member")
+
+
+def _all_failed_ranks(features: Features) -> bool:
+    """Tell whether those who died first are ranks of torchrun's that failed; who has done its work is not missed."""
+    first = _dead(features)
+    return bool(first) and all(signs.is_rank(death.process, features) and _failed(death) for death in first)
 
 
 def _unmissed(case: Case) -> str:
@@ -77,6 +86,8 @@ def _may_go_on(member: Member, case: Case) -> str | None:
     wait = waiting(member, main)
     if isinstance(wait, Missing) or wait.value is None or not (shares or wait.value.call in {"read", "wait-child"}):
         return f"{signs.name_of(member.process)} may be idle"
+    if shares and (other := woken_from_outside(member, main)) is not None:
+        return f"{signs.name_of(member.process)} may be woken: {other}"
     found = process_may_go_on(case.features, member, but=main if shares else None)
     return found if isinstance(found, str) else None
 

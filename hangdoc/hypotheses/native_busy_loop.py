@@ -43,6 +43,7 @@ def _burns(case: Case) -> Outcome:
         return Absent(f"the main thread of {signs.name_of(case.patient.process)} does not burn CPU")
     return Present(
         f"the main thread of {signs.name_of(case.patient.process)} burns CPU: demand {thread.value.demand_ratio:.2f}"
+        f"{signs.below_python(case.patient)}"
     )
 
 
@@ -98,6 +99,6 @@ HYPOTHESIS = Hypothesis(
     excluding=(polls_for_requests, is_in("import", "compile"), signs.nobody_died),
     headline=lambda case: f"{signs.name_of(case.patient.process)} spins outside Python and gets nowhere.",
     culprits=_culprits,
-    action="Take one native stack (py-spy dump --native --pid PID: stops it for a moment); see the playbook.",
+    action="Take one native stack (hangdoc watch PID --once --native: stops it for a moment); see the playbook.",
     playbook="native-busy-loop",
 )

@@ -6,6 +6,7 @@ from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.hypotheses import _divergence as divergence
 from hangdoc.hypotheses import _ranks as ranks
 from hangdoc.hypotheses import _signs as signs
+from hangdoc.hypotheses._watchdog_words import batches_differ
 from hangdoc.hypotheses.exception_behind_collective import capture_was_left_early
 
 
@@ -38,7 +39,12 @@ HYPOTHESIS = Hypothesis(
         signs.nothing_progresses,
         signs.readings_are_steady,
     ),
-    supporting=(divergence.nobody_else_can_come, divergence.all_wait_in_collectives, signs.log_is_silent_too_long),
+    supporting=(
+        divergence.nobody_else_can_come,
+        divergence.all_wait_in_collectives,
+        signs.log_is_silent_too_long,
+        batches_differ,
+    ),
     excluding=(_is_in_hicache, capture_was_left_early, signs.nobody_died),
     headline=_headline,
     culprits=divergence.culprits,

@@ -10,6 +10,7 @@ from hangdoc.features.activity import activity
 from hangdoc.hypotheses import _ranks as ranks
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._kernels import gpus_spin
+from hangdoc.hypotheses._ras import counts_name_it
 from hangdoc.hypotheses.blocked_in_host_collective import stands_still, will_not_come_by_itself
 from hangdoc.model.diagnosis import Culprit, Wait, WaitEnd
 from hangdoc.model.process import ProcessKey
@@ -50,7 +51,7 @@ def _their_gpus_spin(case: Case) -> Outcome:
 
 
 def _is_the_one_astray(case: Case) -> Outcome:
-    """It stands elsewhere than the others wait; of two, it is the one that sleeps while the other burns CPU."""
+    """It stands elsewhere than the others wait; of two, NCCL counts it behind, or it alone sleeps."""
     found, name = ranks.compared(case), signs.name_of(case.patient.process)
     if isinstance(found, Unread):
         return found
@@ -58,6 +59,8 @@ def _is_the_one_astray(case: Case) -> Outcome:
         astray = any(case.patient.key in one.members for one in found.odd)
         sentence = "stands elsewhere than the others wait" if astray else "waits with the others"
         return Present(f"{name} {sentence}") if astray else Absent(f"{name} {sentence}")
+    if isinstance(counted := counts_name_it(case), Present):
+        return counted
     for key in _others(case):
         done = activity(case.features.members[key])
         if isinstance(done, Missing):
@@ -67,7 +70,7 @@ def _is_the_one_astray(case: Case) -> Outcome:
     return Present(f"{name} sleeps while the others burn CPU")
 
 
-def _is_asleep_or_in_another_collective(case: Case) -> Outcome:
+def is_asleep_or_in_another_collective(case: Case) -> Outcome:
     """It is stopped, or in another collective, or all its working threads wait for locks of its own or sleep for long.
 
     A rank that waits for a disk, a peer, a child or the end of a short sleep may only be slow.
@@ -116,11 +119,11 @@ HYPOTHESIS = Hypothesis(
         _their_gpus_spin,
         _is_the_one_astray,
         stands_still,
-        signs.positive_or_patience(_is_asleep_or_in_another_collective),
+        signs.positive_or_patience(is_asleep_or_in_another_collective),
         signs.nothing_moves_on_the_host,
         signs.readings_are_steady,
     ),
-    supporting=(_is_asleep_or_in_another_collective, _their_gpus_spin, signs.log_is_silent_too_long),
+    supporting=(is_asleep_or_in_another_collective, _their_gpus_spin, counts_name_it, signs.log_is_silent_too_long),
     confirm_at=2,
     excluding=(signs.nobody_died,),
     headline=lambda case: (

@@ -6,12 +6,12 @@ from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import waiting
 from hangdoc.features.features import Member, is_tracker
 from hangdoc.features.frames import bare_name
-from hangdoc.features.launch_waits import latest_edges, standing_graph, waits_in_shared_memory
+from hangdoc.features.launch_waits import latest_edges, standing_graph, waits_in_shared_memory, woken_from_outside
 from hangdoc.features.waits import starts_at
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._chains import thread_of
 from hangdoc.hypotheses._stops import STOPPED_STATES, freezer_of
-from hangdoc.hypotheses._waits import every_other_thread_is_parked
+from hangdoc.hypotheses._waits import ORDERS, every_other_thread_is_parked, handler_of
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Known, Missing
 from hangdoc.model.stack import Stack
@@ -48,35 +48,38 @@ def _is_missed(case: Case) -> Outcome:
 
 def _who_misses_it(case: Case, living: list[Member]) -> Outcome:
     features, name = case.features, signs.name_of(case.patient.process)
-    for member in features.movers:
+    for member in features.movers if signs.is_rank(case.patient.process, features) else ():
         if member.key != case.patient.key and _waits_for_all(member):
             return Present(f"{signs.name_of(member.process)} waits where every rank has to come")
     edges = [edge for edge in latest_edges(features) if edge.to_pid == case.patient.key.pid != edge.from_pid]
     for edge in edges:
         if not edge.weak:
             return Present(f"{thread_of(features, starts_at(edge))} waits for it ({edge.through})")
-    if (waiter := _waits_for_one_more(case)) is not None:
-        return Present(f"{signs.name_of(waiter.process)}, for which others wait, {_ONE_MORE}")
     if _lacks_in_a_barrier(case, living):
         return Present(f"all others but their parent are in one barrier, which {_ONE_MORE_THERE}")
     for member in living:
         if isinstance(member.links, Missing):
             return Unread.of(member.links, f"whom {signs.name_of(member.process)} waits for")
     what = "stopped" if freezer_of(case.patient) is None else "frozen"
+    if (waiter := _waits_for_one_more(case)) is not None:
+        accepts = f"{signs.name_of(waiter.process)}, for which others wait, waits for one more to connect"
+        return Unread(f"whether {name}, which is {what}, is the one: {accepts}, and one may not be started yet")
     return Unread(f"whether anybody needs {name}, which is {what}: no wait leads to it for certain")
 
 
 def _lacks_in_a_barrier(case: Case, living: list[Member]) -> bool:
     """Tell whether all its siblings stand in one barrier of multiprocessing while their parent waits for an end.
 
-    Why it works: nobody else of the launch could come to that barrier. Fails for a helper that is stopped beside ranks
-    for which another one, not yet started, is to come.
+    Why it works: nobody else could come to that barrier: no process outside the launch has its memory, and the parent
+    starts nobody while it waits. Fails for a helper that is stopped beside ranks which all wait for one too many.
     """
     parent = case.patient.process.ppid
     siblings = [one for one in living if one.key != case.patient.key and one.key.pid != parent]
     above = next((one for one in living if one.key.pid == parent), None)
     if above is None or not siblings or any(one.process.ppid != parent for one in siblings):
         return False
+    if handler_of(above, ORDERS) is not None:
+        return False  # which may start another one
     edges = standing_graph(case.features).edges
     if not any(edge.from_pid == parent and edge.through == "child" and not edge.weak for edge in edges):
         return False
@@ -93,9 +96,9 @@ def _barrier_of(member: Member) -> str | None:
     tid = member.key.pid
     if not isinstance(member.main, Known) or not isinstance(member.locks, Known):
         return None
-    if not waits_in_shared_memory(member, tid) or not all(
-        _is_in_barrier(view.stack) for view in member.main.value.views
-    ):
+    if not waits_in_shared_memory(member, tid) or woken_from_outside(member, tid) is not None:
+        return None
+    if not all(_is_in_barrier(view.stack) for view in member.main.value.views):
         return None
     keys = {futex.shared_key for _, locks in member.locks.value for futex in locks.futexes if futex.tid == tid}
     return keys.pop() if len(keys) == 1 else None
@@ -111,7 +114,7 @@ def _waits_for_one_more(case: Case) -> Member | None:
     """Return a rank that accepts connections while another rank, whose connection it has, waits for its word.
 
     Why it works: nobody else in it could answer, so that it will only when one more has come; a server without work
-    keeps nobody waiting. Fails for one that tells its clients something only when somebody new comes.
+    keeps nobody waiting. It does not tell who has to come: one that was not started yet may be meant.
     """
     ranks = {one.key.pid: one for one in case.features.movers if one.key != case.patient.key}
     for edge in standing_graph(case.features).edges:
@@ -131,18 +134,15 @@ def _accepts(member: Member) -> bool:
 
 
 def _is_only_inferred(case: Case) -> Outcome:
-    """Contrary: that somebody needs it is concluded from those that wait for one more to connect or to come."""
+    """Contrary: that somebody needs it is concluded from those that wait in a barrier for one more to come."""
     missed = _is_missed(case)
     if isinstance(missed, Unread):
         return missed
-    if missed.because.endswith(_ONE_MORE):
-        return Present("that it is the one to connect is not proven")
     if missed.because.endswith(_ONE_MORE_THERE):
         return Present("that it is the one to come is not proven")
     return Absent("a wait leads to it")
 
 
-_ONE_MORE = "waits for one more to connect"
 _ONE_MORE_THERE = "waits for one more to come"
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from hangdoc.launch.age import is_older
 from hangdoc.launch.commands import is_fork_server
 from hangdoc.launch.orphans import gather
 from hangdoc.launch.table import Entry, Table, children_of
@@ -38,8 +39,8 @@ class Forest:
     5. Children of an engine or of Python's multiprocessing that nobody claims are gathered as orphans (orphans.py).
     6. Any other program is the root of a launch of its own; a shell, a manager, a host or a wrapper never is.
 
-    A parent is an adopter, not a parent, when it started after its child, is pid 1, or shares neither session nor
-    process group with a child that leads neither. That fails for a subreaper inside the child's own session:
+    A parent is an adopter, not a parent, when it did not start before its child (age.py), is pid 1, or shares neither
+    session nor process group with a child that leads neither. That fails for a subreaper inside the child's own session:
     the child then counts as the subreaper's, which is in the same launch unless the subreaper runs several.
 
     never: processes that belong nowhere (hangdoc and who called it). pinned: processes already known to belong to a
@@ -98,7 +99,7 @@ class Forest:
     def parent(self, entry: Entry) -> Entry | None:
         """Return a process's real parent; None when it was adopted or its parent is not in the table."""
         parent = self.table.get(entry.ppid)
-        if parent is None or parent.kind == "kernel" or parent.key.start_ticks > entry.key.start_ticks:
+        if parent is None or parent.kind == "kernel" or not is_older(parent.key, entry.key):
             return None
         if parent.pid == 1:
             return parent if parent.sighting.is_launcher else None
@@ -167,10 +168,10 @@ class Forest:
             return None  # hangdoc's own child; one that it only adopted is in another process group
         for number, what in ((entry.group, "process group"), (entry.session, "session")):
             leader = self.table.get(number)
-            if leader is None or leader.pid == entry.pid or leader.key.start_ticks > entry.key.start_ticks:
+            if leader is None or not is_older(leader.key, entry.key):
                 continue
             home = self.claim(leader) if leader.kind != "companion" and leader.state not in "ZX" else None
-            if home is not None and self.table[home.root].key.start_ticks > entry.key.start_ticks:
+            if home is not None and not is_older(self.table[home.root].key, entry.key):
                 continue  # older than the launch: what an earlier launch of the same script left behind
             if home is not None and (self.is_engine_root(home.root) or not entry.sighting.is_titled):
                 return Home(home.root, f"{what} of {leader.pid}")

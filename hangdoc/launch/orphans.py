@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from hangdoc.launch.age import by_age, is_older
 from hangdoc.launch.table import Entry, pipe_ends
 
 STANDARD_DESCRIPTORS = 3
@@ -30,12 +31,12 @@ def gather(tops: list[Entry], settled: Sequence[tuple[Entry, int]], proc: Path) 
     pipes = {entry.pid: _private_pipes(proc, entry) for entry in tops}
     wanted = frozenset().union(*pipes.values())
     owners = _live_owners(settled, wanted, proc) if wanted else {}
-    began = {entry.pid: entry.key.start_ticks for entry, root in settled if entry.pid == root}
+    began = {entry.pid: entry.key for entry, root in settled if entry.pid == root}
     for cluster in _clusters(tops, pipes):
         roots = {owners[inode] for entry in cluster for inode in pipes[entry.pid] if inode in owners}
         # What is older than a launch was left behind by an earlier one, however much the two inherited together.
-        roots = {root for root in roots if all(began.get(root, 0) <= entry.key.start_ticks for entry in cluster)}
-        oldest = min(cluster, key=lambda entry: (not entry.sighting.is_titled, entry.key.start_ticks, entry.pid)).pid
+        roots = {root for root in roots if all(root not in began or is_older(began[root], e.key) for e in cluster)}
+        oldest = min(cluster, key=lambda entry: (not entry.sighting.is_titled, by_age(entry.key))).pid
         root = roots.pop() if len(roots) == 1 else oldest
         yield from ((entry.pid, root, _reason(entry.pid, root, oldest)) for entry in cluster)
 

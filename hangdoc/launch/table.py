@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from hangdoc.launch.age import is_older
 from hangdoc.launch.commands import Kind, kind_of
 from hangdoc.launch.recognise import Sighting, recognise
 from hangdoc.model.process import ProcessKey
@@ -130,12 +131,12 @@ def read_table(proc: Path, pids: Iterable[int] | None = None) -> Table:
 def children_of(table: Table) -> dict[int, list[Entry]]:
     """Index a table by parent; there is no loop in it, even if the table was read while pids were reused.
 
-    Within one clock tick the smaller pid counts as the older process: wrong only in the tick in which pids start over.
+    A parent is older than its child (age.py): a loop would have to go once round all pids within one clock tick.
     """
     children: dict[int, list[Entry]] = {}
     for entry in table.values():
         parent = table.get(entry.ppid)
-        if parent is not None and (parent.key.start_ticks, parent.pid) < (entry.key.start_ticks, entry.pid):
+        if parent is not None and is_older(parent.key, entry.key):
             children.setdefault(entry.ppid, []).append(entry)
     return children
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hangdoc.launch.age import is_older
 from hangdoc.launch.forest import Forest, Home
 from hangdoc.launch.table import Entry
 
@@ -31,7 +32,7 @@ def _wrapper_above(forest: Forest, entry: Entry) -> Entry | None:
     parent = forest.table.get(entry.ppid)
     is_wrapper = parent is not None and parent.kind == "wrapper" and parent.pid not in forest.never
     # The first process of a container is a wrapper too (tini, sh -c), but adopts what is not its own.
-    return parent if is_wrapper and parent is not None and parent.key.start_ticks <= entry.key.start_ticks else None
+    return parent if is_wrapper and parent is not None and is_older(parent.key, entry.key) else None
 
 
 def _companions(forest: Forest, top: Entry) -> list[Entry] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import compress
 
 from hangdoc.model.engine import Engine, LogLine
 
@@ -106,21 +107,26 @@ def _rest(engine: Engine) -> re.Pattern[str] | None:
     return re.compile("|".join(plain)) if plain else None
 
 
+@lru_cache
+def _one_by_one(engine: Engine) -> tuple[tuple[LogLine, ...], tuple[str, ...]]:
+    """Return lines and an anchor of each, a line once for each of its anchors; "" for one that has none."""
+    rows = [(line, anchor) for line, anchors in of_engine(engine) for anchor in anchors or ("",)]
+    return tuple(line for line, _ in rows), tuple(anchor for _, anchor in rows)
+
+
 def may_be_known(line: str, engine: Engine) -> bool:
     """Tell whether a line may be one that an engine's table knows: cheap, and wrong in one direction only."""
-    for anchor in _least(engine):
-        if anchor in line:
-            return True
+    if any(map(line.__contains__, _least(engine))):  # no loop of Python's: this is asked of every line
+        return True
     rest = _rest(engine)
     return rest is not None and rest.search(line) is not None
 
 
 def candidates(text: str, engine: Engine) -> Iterator[LogLine]:
     """Yield the lines of an engine's table that a text may be, in the table's order: a fraction of all patterns."""
-    for line, anchors in of_engine(engine):
-        if not anchors:
+    lines, anchors = _one_by_one(engine)
+    before: LogLine | None = None
+    for line in compress(lines, map(text.__contains__, anchors)):
+        if line is not before:
             yield line
-        for anchor in anchors:
-            if anchor in text:
-                yield line
-                break
+        before = line

@@ -30,7 +30,7 @@ def evidence_kind(head: bytes) -> EvidenceKind | None:
     if flight.PICKLED.match(head) is not None:
         return "flight"
     start = ras.without_talk(head[:_LOOKED_AT_BYTES]).lstrip()
-    if _RAS.match(start) is not None:
+    if _RAS.match(start) is not None or ras.is_text(head[:_LOOKED_AT_BYTES]):
         return "ras"
     return "flight" if _FLIGHT.match(start) is not None else None
 

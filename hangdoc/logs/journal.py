@@ -11,9 +11,11 @@ from msgspec.structs import replace
 from hangdoc.logs.blocks import TEXTS_OF_TABLE, SmiTable
 from hangdoc.logs.elastic import ElasticReport
 from hangdoc.logs.lines import read_line
+from hangdoc.logs.messages import Messages
 from hangdoc.logs.numbers import NUMBERED
 from hangdoc.logs.prefixes import unwrap
 from hangdoc.logs.pyspy import TextDumps
+from hangdoc.logs.ras_text import RasText
 from hangdoc.logs.tracebacks import HEADS, TIMEOUTS, Tracebacks
 from hangdoc.model.engine import Engine
 from hangdoc.model.log import LogEvent
@@ -44,7 +46,7 @@ LONGEST_VERSION_LINE = 300
 
 _VERSION = re.compile(
     r"(?:^(?:sglang|vllm|vLLM Version|sglang version)\s*[:=]|\b(?:sglang|vllm)==)\s*v?(?P<pip>\d+\.\d+[\w.+-]{0,20})|"
-    r"vLLM API server version v?(?P<api>\d+\.\d+[\w.+-]{0,20})|LLM engine \(v(?P<engine>\d+\.\d+[\w.+-]{0,20})\)",
+    r"vLLM (?:API )?server version v?(?P<api>\d+\.\d+[\w.+-]{0,20})|LLM engine \(v(?P<engine>\d+\.\d+[\w.+-]{0,20})\)",
     re.IGNORECASE,
 )
 
@@ -86,8 +88,8 @@ class Journal:
 
     def _clear(self) -> None:
         self._kept: dict[tuple[object, ...], Kept] = {}
-        self.tracebacks, self.report = Tracebacks(), ElasticReport()
-        self.dumps = TextDumps()
+        self.tracebacks, self.report, self.ras = Tracebacks(), ElasticReport(), RasText()
+        self.dumps, self._messages = TextDumps(), Messages()
         self._dump_end, self._margin = 0, 0
         self.table = SmiTable()
         self._began = False
@@ -99,10 +101,11 @@ class Journal:
 
     def line(self, text: str, offset: int) -> LogEvent | None:
         """Take one line, without its end; return its event. Of kinds that come without end none is kept here."""
-        event = read_line(text, self.engine, offset)
-        if event is None:
+        known = read_line(text, self.engine, offset)
+        if known is None:
             self._other(text, offset)
             return None
+        event = self._messages.told(known)
         if event.name == "server-args":
             self._launch(text)
         elif event.name == "restarts" and not self.is_over:
@@ -115,6 +118,8 @@ class Journal:
         """Keep an event; the lines of a failure that takes several are put together first."""
         if event.kind in NUMBERED:
             event = replace(event, line=self._number_of(event.offset))
+        if self.ras.take(event):
+            return
         if event.name == "interrupted":
             self.tracebacks.interrupted()
         if event.kind not in _FAILURES and event.name not in TIMEOUTS:
@@ -134,7 +139,8 @@ class Journal:
     def close(self) -> None:
         """Take what was still open at the log's end."""
         self.dumps.close()
-        for one in (*self.tracebacks.flush(), *((told,) if (told := self.report.told()) is not None else ())):
+        told = self.report.told()
+        for one in (*self.tracebacks.flush(), *((told,) if told is not None else ()), *self.ras.told()):
             self.add(one)
 
     def follows(self, offset: int) -> bool:

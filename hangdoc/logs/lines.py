@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
+from zlib import crc32
 
 from hangdoc.logs.anchors import candidates, may_be_known
+from hangdoc.logs.messages import Messages
 from hangdoc.logs.prefixes import Unwrapped, unwrap
 from hangdoc.logs.stamps import stamp_of
 from hangdoc.model.engine import Engine, LogLine
@@ -37,7 +39,7 @@ def events(data: bytes, engine: Engine, offset: int = 0, since: datetime | None 
     [('load-weight-begin', {'tp': 1}, 12)]
     """
     oldest = "" if since is None else f"{since:%Y-%m-%d %H:%M:%S}"
-    is_older = False
+    is_older, messages = False, Messages()
     for start, raw in pieces(data):
         line = text_of(raw)
         if oldest and len(stamp := stamp_of(line)) == len(oldest):
@@ -46,7 +48,7 @@ def events(data: bytes, engine: Engine, offset: int = 0, since: datetime | None 
             continue
         # What a server may survive, and what it answers to health checks, tells nothing while it is looked at.
         if event.kind != "error" and event.name not in HEALTH_CHECKS:
-            yield event
+            yield messages.told(event)
 
 
 def text_of(raw: bytes) -> str:
@@ -119,6 +121,8 @@ def _by_task(line: Unwrapped, known: LogLine, engine: Engine) -> Unwrapped:
 def _event(known: LogLine, match: re.Match[str], line: Unwrapped, offset: int) -> LogEvent:
     groups = {name: value for name, value in match.groupdict().items() if value is not None}
     numbers = {name: float(value) for name, value in groups.items() if re.fullmatch(r"-?\d{1,15}", value, re.ASCII)}
+    if "request" in groups:
+        numbers["request"] = float(crc32(groups["request"].encode()))
     if known.kind == "progress":
         numbers |= bar_of(line.text)
     if line.task >= 0 and known.kind in ("crash", "error", "watchdog"):

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from hangdoc import discovery
 from hangdoc.errors import HangdocError
+from hangdoc.logs import ras
 from hangdoc.logs.assemble import Material, trace_of
 from hangdoc.logs.attempts import of_last_attempt
 from hangdoc.logs.evidence import Said, evidence_kind, read_evidence, records
@@ -235,7 +236,7 @@ def _recognised(data: Iterator[bytes], wishes: Wishes) -> tuple[Engine, Iterator
         head += piece
         if len(head) >= HEAD_BYTES:
             break
-    kind = evidence_kind(head) or kind_of(head)
+    kind = "log" if ras.is_text(head) else evidence_kind(head) or kind_of(head)
     if kind != "log":
         raise HangdocError(f"standard input is {_NAMES[kind]}", _NO_LOG)
     return wishes.engine or discovery.engine(engine_of(head)), chain([head], data)

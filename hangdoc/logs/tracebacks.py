@@ -86,7 +86,8 @@ class Tracebacks:
         """Return the traceback that a line belongs to: its own rank's, or its task's newest where it names no rank."""
         found = self._open.get(_key(event))
         if found is None and not event.rank:
-            near = [block for block in self._open.values() if _task(block.head) == _task(event)]
+            task = _task(event)
+            near = [block for block in self._open.values() if block.head.numbers.get("task", -1) == task]
             found = self._of_mixed(near) or max(near, key=lambda block: block.head.offset, default=None)
         return found if found is not None and event.offset - found.end < FARTHEST_BYTES else None
 

@@ -6,7 +6,8 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from hangdoc.model.reading import Reading
+from hangdoc.model.link import LinkEnd
+from hangdoc.model.reading import Missing, Reading
 
 LockKind: TypeAlias = Literal[
     "mutex",
@@ -28,7 +29,8 @@ class FutexWait(Struct, frozen=True, array_like=True):
     shared_key: "device:inode:offset" of a futex that processes share, "" of a private one; address: in the target.
     owner_tid: the thread that has to release it; Known(None): an object of this kind records no owner, or nobody
     holds it. owner_alive: the owner still exists in its process. owner_pid: the process the owner is of, 0 when it is
-    that of the waiting thread.
+    that of the waiting thread. outsiders: processes outside the launch that have a shared futex's memory mapped, none
+    of a private one; Missing in a trace that is older than this field; by_name: anybody may open that memory.
     """
 
     tid: int
@@ -38,6 +40,8 @@ class FutexWait(Struct, frozen=True, array_like=True):
     owner_tid: Reading[int | None]
     owner_alive: bool = True
     owner_pid: int = 0
+    outsiders: Reading[tuple[LinkEnd, ...]] = Missing("locks", "not-taken")
+    by_name: bool = False
 
 
 class Gil(Struct, frozen=True, array_like=True):

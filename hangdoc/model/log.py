@@ -38,6 +38,7 @@ class LogEvent(Struct, frozen=True, kw_only=True):
     stamp: the line's time as the log's own clock printed it, without a zone ("2026-01-02 03:04:05", "01-02 03:04:05",
     "03:04:05"; "" for a line without one); victim: who prints it suffers from somebody else's failure;
     numbers: of the line: of a bar done, total, elapsed_s, left_s; of a failure pid, code, or rank, whom it speaks of;
+    of a batch that a watchdog prints batch, its requests, and request, a checksum of the first one's id;
     of the newest answer of a kind in_a_row, how many up to it failed, each of them;
     line: its number in its file, counted from 1 (0: not counted).
     """

@@ -19,6 +19,7 @@ from hangdoc.model.locks import Locks
 from hangdoc.model.log import LogTail
 from hangdoc.model.places import Places
 from hangdoc.model.process import Process, ProcessKey
+from hangdoc.model.ras import Ras
 from hangdoc.model.reading import Known, Missing
 from hangdoc.model.stack import Stacks
 from hangdoc.model.surroundings import Surroundings
@@ -47,6 +48,7 @@ Payload: TypeAlias = (
     | Surroundings
     | Ended
     | Places
+    | Ras
     | Plain
 )
 

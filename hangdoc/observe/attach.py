@@ -36,7 +36,7 @@ class Setting:
 
     patience_s: seconds of patience that the user gave stages; they stand in the trace, so that a replay has them too;
     http_generate: ask the server for a token as well; baseline: good starts that the launch's log is compared with;
-    redact: no name leaves for a recording as it is.
+    redact: no name leaves for a recording as it is; native: take native stacks at the end, if it hangs.
     """
 
     interval_s: float = INTERVAL_S
@@ -46,6 +46,7 @@ class Setting:
     http_generate: bool = False
     baseline: Baseline | None = None
     redact: bool = True
+    native: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Attached:
     observer: Observer
     tape: Tape
     baseline: Baseline | None = None
+    native: bool = False
 
 
 @contextmanager
@@ -69,15 +71,17 @@ def attach(pid: int | None, port: int | None, setting: Setting) -> Iterator[Atta
         roster = Roster(launch)
         context = Context(launch=launch, intern=ring.intern, http_generate=setting.http_generate)
         observer = stack.enter_context(Observer(context, discovery.probes(), roster.refresh, setting.interval_s))
-        yield Attached(launch, observer, Tape(ring, writer), setting.baseline)
+        yield Attached(launch, observer, Tape(ring, writer), setting.baseline, setting.native)
 
 
 def _recording(record: Path | Recorder, header: Header, ring: Ring) -> AbstractContextManager[Recording]:
     if not isinstance(record, Path):
         return record(header, ring.trace)
-    from hangdoc.trace.writer import Writer  # noqa: PLC0415 - compression and redaction, only for a recording
+    # Compression and redaction, only for a recording.
+    from hangdoc.trace.aside import Aside  # noqa: PLC0415
+    from hangdoc.trace.writer import Writer  # noqa: PLC0415
 
-    return Writer.open(record, header)
+    return Aside(record, lambda: Writer.open(record, header))
 
 
 def _header(launch: Launch, setting: Setting) -> Header:

@@ -12,6 +12,7 @@ from hangdoc.model.diagnosis import Diagnosis
 from hangdoc.model.snapshot import Snapshot
 from hangdoc.observe.alarm import Alarm
 from hangdoc.observe.attach import Attached
+from hangdoc.observe.evidence import finish
 from hangdoc.observe.look import End, Reasoning, is_gone, require_reading, require_round
 from hangdoc.observe.stop import Stop
 from hangdoc.report.exit_code import exit_code, exit_code_after_end
@@ -182,7 +183,10 @@ class Following:
 
     def _last(self, end: End, rounds: int | None = None) -> View:
         tape = self._attached.tape
-        tape.finish(None if end == "gone" else self._attached.observer.finish())
+        if end == "gone":
+            tape.finish(None)
+        else:
+            finish(self._attached, self._diagnosis)
         diagnosis = self._diagnosis(tape.trace(rounds))
         if end != "gone" and self._pace.calm and self._told is not None and diagnosis.verdict == "undetermined":
             # Deep readings are rare in a calm observation, and the cheap ones since the last diagnosis say nothing new.

@@ -12,6 +12,7 @@ from hangdoc.model.reading import Known
 from hangdoc.model.snapshot import Snapshot
 from hangdoc.model.thread import CpuUse
 from hangdoc.observe.attach import Attached
+from hangdoc.observe.evidence import finish
 from hangdoc.observe.stop import Stop
 from hangdoc.observe.tape import Tape
 from hangdoc.trace.records import Trace
@@ -61,7 +62,7 @@ def look(attached: Attached, window: Window, reasoning: Reasoning) -> Look:
     with Stop(attached.observer.stop) as stop:
         end = _rounds(attached, window, reasoning)
         if end != "gone":
-            attached.tape.finish(attached.observer.finish())
+            finish(attached, reasoning.diagnose)
     if stop.asked:
         end = "stopped"
         require_round(attached.tape)

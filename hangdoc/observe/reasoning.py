@@ -31,6 +31,11 @@ def lazily(*, as_json: bool, baseline: Baseline | None = None) -> Reasoning:
     return Reasoning(memory.diagnose, memory.settled, prepare)
 
 
+def for_recording() -> Reasoning:
+    """Return the reasoning of a recording that asks for its diagnosis at the end only, and goes on until then."""
+    return Reasoning(_Memory(None).diagnose, lambda _: False)
+
+
 class _Memory:
     """The diagnosis of the trace that was asked for last: whether it settles a trace, and what it says, is one work."""
 

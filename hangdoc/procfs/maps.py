@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,6 +49,37 @@ def _line(line: bytes) -> Mapping:
     path = text(fields[5].rstrip()) if len(fields) > LEAST_FIELDS else ""
     readable, writable, shared = rights[:1] == b"r", rights[1:2] == b"w", rights[3:] == b"s"
     return Mapping(start, end, readable, writable, shared, offset, device, inode, path)
+
+
+_SHARED = re.compile(rb"^\S+ ...s \S+ (\S+) (\d+)", re.MULTILINE)
+"""The device and inode of a shared mapping's line."""
+
+
+def shared_files(data: bytes) -> frozenset[str]:
+    r"""Return "device:inode" of all that a maps file shows as shared, without a record of each of its lines.
+
+    >>> shared_files(b"7f00-7f10 rw-s 00000020 00:01 42   /dev/zero (deleted)\n7f10-7f20 r--p 00000000 00:02 7\n")
+    frozenset({'00:01:42'})
+    """
+    return frozenset(f"{device.decode('ascii')}:{int(inode)}" for device, inode in _SHARED.findall(data))
+
+
+def may_be_opened(path: str) -> bool:
+    """Tell whether anybody who knows a name may map this memory; multiprocessing's names are random and told to nobody.
+
+    >>> [may_be_opened(path) for path in ("/dev/shm/sem.jobs", "/dev/shm/sem.mp-x1y2z3", "/dev/shm/sem.jobs (deleted)")]
+    [True, False, False]
+    """
+    if path.startswith("/SYSV"):
+        return not path.startswith("/SYSV00000000")
+    return path.startswith("/") and not path.endswith(DELETED) and not path.startswith(_OF_MULTIPROCESSING)
+
+
+DELETED = " (deleted)"
+"""How the path of a mapping ends whose file has no name any more (fs/d_path.c); memory without a file has none either."""
+
+_OF_MULTIPROCESSING = "/dev/shm/sem.mp-"
+"""How the names of its semaphores begin (multiprocessing/synchronize.py); they stay there where it starts by spawn."""
 
 
 def mapping_at(mappings: Sequence[Mapping], address: int) -> Mapping | None:

@@ -28,6 +28,7 @@ from hangdoc.report.lacks import Lack, grouped, of_a_log
 from hangdoc.report.log import log_rows
 from hangdoc.report.plain import plain
 from hangdoc.report.ranks import ranks_compared
+from hangdoc.report.reasons import carried_by
 from hangdoc.report.rows import bullet, harmless, section
 from hangdoc.report.words import GRADE_WORDS, OUTPUT_WORDS, bytes_text, duration, rank_text, ratio
 
@@ -110,23 +111,15 @@ def _next_steps(diagnosis: Diagnosis) -> list[RenderableType]:
 
 def _evidence(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     """Give the evidence of every hypothesis that carries the verdict; the others are one line each, further down."""
-    for finding in _carrying(diagnosis):
+    for finding in carried_by(diagnosis):
         rows = [bullet("+", line, "green") for line in finding.for_]
         rows += [bullet("-", line, "red") for line in finding.against]
         rows += [bullet("?", line, "yellow") for line in finding.missing]
         yield from section(f"Why: {finding.name} ({finding.id}, {GRADE_WORDS[finding.grade]})", rows)
 
 
-def _carrying(diagnosis: Diagnosis) -> list[Finding]:
-    return [
-        finding
-        for finding in diagnosis.hypotheses
-        if finding.verdict == diagnosis.verdict and finding.grade in ("confirmed", "likely")
-    ]
-
-
 def _verdicts(diagnosis: Diagnosis) -> Iterator[RenderableType]:
-    carrying = {finding.id for finding in _carrying(diagnosis)}
+    carrying = {finding.id for finding in carried_by(diagnosis)}
     others = [finding for finding in diagnosis.hypotheses if finding.id not in carrying]
     out = [finding for finding in others if finding.grade == "ruled-out"]
     still = [finding for finding in others if finding.grade in ("confirmed", "likely")]
@@ -142,7 +135,7 @@ def _verdicts(diagnosis: Diagnosis) -> Iterator[RenderableType]:
 
 def _verdicts_of_log(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     """Name what a log can speak of; the hypotheses that rest on readings which no log gives are only counted."""
-    carrying = {finding.id for finding in _carrying(diagnosis)}
+    carrying = {finding.id for finding in carried_by(diagnosis)}
     others = [finding for finding in diagnosis.hypotheses if finding.id not in carrying]
     still = [finding for finding in others if finding.grade in ("confirmed", "likely")]
     left = [finding for finding in others if finding.grade == "undetermined"]

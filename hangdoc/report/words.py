@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hangdoc.model.diagnosis import Grade, OutputState
+from hangdoc.model.diagnosis import Grade, OutputState, Verdict
 
 GRADE_WORDS: dict[Grade, str] = {
     "confirmed": "confirmed",
@@ -49,3 +49,23 @@ def rank_text(role: str, rank: Mapping[str, int]) -> str:
     return " ".join(
         ["process" if role == "other" else role, *(f"{axis.upper()}{number}" for axis, number in sorted(rank.items()))]
     )
+
+
+VERDICT_MEANINGS: dict[Verdict, str] = {
+    "busy-wait": "Somebody in the launch burns CPU or GPU time, and nothing comes of it.",
+    "blocked": "Somebody waits for something that does not come, and nothing in the launch moves.",
+    "hung": "Nothing moves any more. Which kind of hang it is cannot be told from what was given.",
+    "crashed": "A process died or failed. Whoever is left waits for it in vain.",
+    "slow-start": "It is still starting, and it moves. To wait is right.",
+    "healthy": "Nothing is wrong.",
+    "undetermined": "What was read is not enough for an answer. What is missing stands below.",
+}
+"""What a verdict means to somebody who never saw one."""
+
+GRADE_MEANINGS: dict[Grade, str] = {
+    "confirmed": "Every sign that it needs was seen, others support it, and nothing speaks against it.",
+    "likely": "Every sign that it needs was seen. What would make it certain was not.",
+    "undetermined": "Too little was read to be sure.",
+    "ruled-out": "Something was seen that speaks against it.",
+}
+"""How sure a grade is."""

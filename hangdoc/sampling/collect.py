@@ -18,6 +18,7 @@ from hangdoc.sampling.probe import Context, Probe, Round
 from hangdoc.sampling.roster import PatientRoster
 from hangdoc.sampling.schedule import Ticker
 from hangdoc.sampling.slot import BackgroundSlot, ForegroundSlot
+from hangdoc.sampling.taker import Taker
 
 INTERVAL_S = 1.0
 ROSTER_S = 1.0
@@ -46,8 +47,10 @@ class Observer:
         self._interval_s = interval_s
         self.pace = pace or Pace()
         self._meter = Meter()
-        self._foreground = [ForegroundSlot(probe, context) for probe in probes if not probe.background]
-        self._background = [BackgroundSlot(probe, context) for probe in probes if probe.background]
+        of_rounds = [probe for probe in probes if not probe.on_request]
+        self._foreground = [ForegroundSlot(probe, context) for probe in of_rounds if not probe.background]
+        self._background = [BackgroundSlot(probe, context) for probe in of_rounds if probe.background]
+        self._on_request = {probe.name: Taker(probe, context) for probe in probes if probe.on_request}
         self._stop = threading.Event()
         self._last: Snapshot | None = None
 
@@ -85,6 +88,25 @@ class Observer:
         self._last = _with(self._last, late)
         return self._last
 
+    def request(self, name: str) -> Snapshot | None:
+        """Take the readings of a probe that is in no round; return the last snapshot with them.
+
+        Waits no longer than the probe's own deadline. None when there was no round, or no probe has this name.
+        """
+        taker = self._on_request.get(name)
+        if taker is None or self._last is None:
+            return None
+        now = Round(self._last.index, self._last.at_ns, self._last.processes, thorough=True)
+        taker.start(now)
+        in_time = taker.wait(taker.probe.deadline_s)
+        samples = taker.drain()
+        if not in_time:
+            read = {sample.process for sample in samples}
+            late = f"took longer than {taker.probe.deadline_s:g} s"
+            samples += [taker.unread(key, "timeout", late) for key in taker.subjects(now) if key not in read]
+        self._last = _with(self._last, samples)
+        return self._last
+
     def overhead(self) -> Overhead:
         """Return what hangdoc used since the observation began."""
         return self._meter.read()
@@ -100,6 +122,8 @@ class Observer:
             background.close()
         for foreground in self._foreground:
             foreground.close()
+        for taker in self._on_request.values():
+            taker.close()
 
     def _round(self, index: int) -> Snapshot:
         processes = self._roster.members()

@@ -95,7 +95,8 @@ class Probe:
     with Missing(timeout); budget_ratio: share of one core it may use on average, beyond which rounds are left out;
     allowance_s: CPU time it may use ahead of that, so that a first observation is complete.
     deep: taken seldom while the launch is known to be well;
-    host: its samples are of the host, not of one process each; after_end: taken in the round that finds nobody, too.
+    host: its samples are of the host, not of one process each; after_end: taken in the round that finds nobody, too;
+    on_request: taken in no round, but when somebody asks for it.
     check: what can be read here, for `hangdoc probes`: Known(sentence) or Missing with a remedy.
     """
 
@@ -111,4 +112,5 @@ class Probe:
     host: bool = False
     after_end: bool = False
     deep: bool = False
+    on_request: bool = False
     reads: tuple[str, ...] = field(default=())

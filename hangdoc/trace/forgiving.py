@@ -1,4 +1,4 @@
-"""A recording beside a look: what the disk does not take costs the recording, never the look."""
+"""A recording beside a look: what the disk does not take, or not in time, costs the recording, never the look."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Self
 from hangdoc.errors import HangdocError
 from hangdoc.model.snapshot import Snapshot
 from hangdoc.model.stack import Stack
+from hangdoc.trace.aside import Aside
 from hangdoc.trace.records import Header, Trace
 from hangdoc.trace.writer import DiskError, Writer
 
@@ -25,22 +26,22 @@ class Forgiving:
         self.lost: HangdocError | None = None
         self._path = path
         self._tell = tell
-        self._writer: Writer | None = None
+        self._aside: Aside | None = None
 
     def open(self, header: Header, _so_far: Callable[[], Trace]) -> Self:
         """Create the file and write the header."""
         try:
-            self._writer = Writer.open(self._path, header)
+            self._aside = Aside(self._path, lambda: Writer.open(self._path, header))
         except DiskError as error:
             self._lose(error)
         return self
 
     def add(self, snapshot: Snapshot, stacks: Sequence[Stack]) -> None:
         """Append one round, if there is still a file."""
-        if self._writer is None or self.lost is not None:
+        if self._aside is None or self.lost is not None:
             return
         try:
-            self._writer.add(snapshot, stacks)
+            self._aside.add(snapshot, stacks)
         except HangdocError as error:
             self._lose(error)
 
@@ -50,10 +51,10 @@ class Forgiving:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._writer is None:
+        if self._aside is None:
             return
         try:
-            self._writer.__exit__(kind, error, trace)
+            self._aside.__exit__(kind, error, trace)
         except HangdocError as failure:
             if self.lost is None:
                 self._lose(failure)

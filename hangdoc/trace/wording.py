@@ -41,6 +41,9 @@ _OF_HTTP = _words("enable entered http metrics publish")
 _WORDS_OF_SURROUNDINGS = _words("frames room shared somebody space stands")
 """What the probes lock-files and surroundings say, and the table of log lines of shared memory."""
 
+_OF_RAS = _words("kernel.dmesg_restrict nccl_ras_addr ras")
+"""What the ras and gpu probes say of a launch or of a log that they cannot ask."""
+
 _WORDS_OF_LOGS = _words(
     """
     addresses api application assertion assigned autotuned backend block bs cancelled capturing channels check cold
@@ -109,7 +112,7 @@ VOCABULARY = _OF_BUFFERS | _words(
     why wide window with within without word words work worker workers works world world-readable would wrapper
     write writer writes writing written wrong xid yama yet yields you your yours zero zombie
     """
-).union(_OF_HTTP, _WORDS_OF_LINKS, _WORDS_OF_COLLECTIVES, _WORDS_OF_SURROUNDINGS, _WORDS_OF_LOGS)
+).union(_OF_HTTP, _OF_RAS, _WORDS_OF_LINKS, _WORDS_OF_COLLECTIVES, _WORDS_OF_SURROUNDINGS, _WORDS_OF_LOGS)
 """The words of messages that this project and the kernel write. A name that is none of them cannot get through."""
 
 

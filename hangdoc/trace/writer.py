@@ -69,14 +69,19 @@ class Writer:
         self._write(SnapshotLine(snapshot))
         self._snapshots += 1
 
-    def close(self) -> None:
-        """Write the end record and close the file. Does nothing the second time."""
+    def close(self, *, durable: bool = False) -> None:
+        """Write the end record and close the file. Does nothing the second time.
+
+        durable: return only when the disk has it, not the kernel alone.
+        """
         if self._descriptor < 0:
             return
         try:
             if not self._broken:
                 self._write(EndLine(self._snapshots))
                 self._write_bytes(self._packer.end())
+                if durable:
+                    _sync(self._descriptor, self.path)
         finally:
             self._close_descriptor()
 
@@ -177,6 +182,13 @@ def _write_all(descriptor: int, data: bytes, path: Path) -> None:
     try:
         while data:
             data = data[os.write(descriptor, data) :]
+    except OSError as error:
+        raise _write_error(path, error) from error
+
+
+def _sync(descriptor: int, path: Path) -> None:
+    try:
+        os.fsync(descriptor)
     except OSError as error:
         raise _write_error(path, error) from error
 

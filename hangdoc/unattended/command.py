@@ -12,7 +12,8 @@ from pathlib import Path
 
 from hangdoc.launch.pidfd import send
 from hangdoc.model.diagnosis import Diagnosis
-from hangdoc.unattended.folder import Evidence
+from hangdoc.unattended.folder import EVIDENCE_S, Kept
+from hangdoc.unattended.shelf import Evidence
 
 DEADLINE_S = 300.0
 """How long the command may take before it and its process group are killed. Arbitrary: uploading a trace takes less."""
@@ -32,20 +33,31 @@ class OnHang:
         self._deadline_s = deadline_s
         self._thread: threading.Thread | None = None
 
-    def run(self, diagnosis: Diagnosis, document: str, evidence: Evidence | None) -> None:
-        """Start the command; returns at once. It gets the document on standard input."""
+    def run(self, diagnosis: Diagnosis, document: str, kept: Kept | None) -> None:
+        """Have the command started; returns at once. It gets the document on standard input.
+
+        kept: the evidence that it finds on the disk; a disk that does not take it in time is not waited for.
+        """
         if self._thread is not None and self._thread.is_alive():
             self._complain("the command of --on-hang still runs for an earlier hang: it is not run again")
             return
         self._thread = threading.Thread(
-            target=self._run, args=(variables(diagnosis, evidence), document), name="hangdoc-on-hang", daemon=True
+            target=self._begin, args=(diagnosis, document, kept), name="hangdoc-on-hang", daemon=True
         )
         self._thread.start()
 
     def wait(self) -> None:
         """Wait for a command that still runs; it has its deadline."""
         if self._thread is not None:
-            self._thread.join(self._deadline_s + 1)
+            self._thread.join(EVIDENCE_S + self._deadline_s + 1)
+
+    def _begin(self, diagnosis: Diagnosis, document: str, kept: Kept | None) -> None:
+        evidence = None
+        try:
+            evidence = None if kept is None else kept.result(EVIDENCE_S)
+        except TimeoutError:
+            self._complain(f"no evidence on the disk after {EVIDENCE_S:g} s: --on-hang runs without")
+        self._run(variables(diagnosis, evidence), document)
 
     def _run(self, given: dict[str, str], document: str) -> None:
         try:

@@ -53,6 +53,7 @@ class Metrics:
         self._demand = gauge("hangdoc_demand_ratio", "Cores that a rank wants: running or waiting to", "role", "rank")
         self._left = gauge("hangdoc_limit_left_seconds", "Until a timer of the launch ends it", "limit")
         self._members = gauge("hangdoc_processes", "Processes of the launch")
+        self._lost = gauge("hangdoc_lost_rounds", "Rounds that no file of --record has: the disk did not take them")
         self._last = gauge("hangdoc_last_round_timestamp_seconds", "When the launch was last looked at")
         counter = _maker(prometheus.Counter, self.registry)
         self._errors = counter("hangdoc_probe_errors", "Readings that failed or came too late", "probe", "reason")
@@ -71,6 +72,10 @@ class Metrics:
         self._members.set(len(snapshot.processes))
         for probe, reason in _faults(snapshot):
             self._errors.labels(probe, reason).inc()
+
+    def lose(self, rounds: int) -> None:
+        """Show how many rounds are in no file."""
+        self._lost.set(rounds)
 
     def tell(self, diagnosis: Diagnosis) -> None:
         """Show how the launch stands."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from hangdoc.errors import HangdocError
 from hangdoc.model.diagnosis import Diagnosis
 from hangdoc.model.process import Launch
 from hangdoc.report.document import timestamp
+from hangdoc.trace.aside import ANSWER_S
+from hangdoc.trace.scribe import Scribe
 from hangdoc.unattended.health import SCHEMA, STALE_AFTER_S
 
 WRITE_S = 5.0
@@ -21,6 +25,73 @@ WRITE_S = 5.0
 
 MODE = 0o644
 """Others may read it (a probe of another container); so there is nothing in it of what the launch wrote."""
+
+
+COMPLAIN_S = 30.0
+"""Shortest pause between two complaints of the same disk. Arbitrary: as for the folder of --record."""
+
+LAST_S = 5.0
+"""How long the end of a watch waits for the last state. Arbitrary: it is one small file."""
+
+
+class State:
+    """Keeps the state beside the watch: the newest one is written when the disk takes it, and nobody waits for that.
+
+    A disk that fails is complained of, and the state then goes stale by itself; so it does with one that is stuck.
+    """
+
+    def __init__(self, path: Path, complain: Callable[[str], None]) -> None:
+        self._file = StateFile(path)
+        self._path = path
+        self._complain = complain
+        self._complained_s = float("-inf")
+        self._scribe = Scribe("state", 1)
+
+    def begin(self) -> None:
+        """Write it for the first time; HangdocError when it cannot be, which is better said before the watch."""
+        try:
+            self._scribe.do(self._file.write, ANSWER_S)
+        except OSError as error:
+            message = f"{self._path} cannot be written: {error.strerror}"
+            raise HangdocError(message, "give --state a file in a folder that can be written") from error
+
+    def meet(self, launch: Launch) -> None:
+        """Write which launch is watched from now on, before there is a diagnosis."""
+        self._put(partial(self._file.meet, launch), in_place=True)
+
+    def tell(self, diagnosis: Diagnosis, *, ended: bool = False) -> None:
+        """Write how the launch stands."""
+        self._put(partial(self._file.tell, diagnosis, ended=ended), in_place=True)
+
+    def end(self) -> None:
+        """Write that the launch ended before anything could be read of it."""
+        self._put(self._file.end, in_place=True)
+
+    def beat(self) -> None:
+        """Say that the watch still goes on; writes seldom."""
+        if self._scribe.stalled_s >= STALE_AFTER_S:
+            self._tell(f"the disk has not answered for {STALE_AFTER_S:g} s")
+        self._put(self._file.beat)
+
+    def close(self) -> None:
+        """Wait for the last state, for a while at most."""
+        if not self._scribe.close(LAST_S):
+            self._tell(f"the disk has not answered for {LAST_S:g} s")
+
+    def _put(self, write: Callable[[], None], *, in_place: bool = False) -> None:
+        self._scribe.put(partial(self._attempt, write), in_place=in_place)
+
+    def _attempt(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except OSError as error:
+            self._tell(str(error.strerror))
+
+    def _tell(self, why: str) -> None:
+        now_s = time.monotonic()
+        if now_s - self._complained_s >= COMPLAIN_S:
+            self._complained_s = now_s
+            self._complain(f"the state cannot be written: {why}; the watch goes on")
 
 
 class StateFile:
@@ -31,14 +102,6 @@ class StateFile:
         self._written_s = float("-inf")
         self._since: tuple[tuple[str, str], float] | None = None
         self._facts: dict[str, Any] = {"verdict": "undetermined", "grade": "undetermined", "phase": "unknown"}
-
-    def begin(self) -> None:
-        """Write it for the first time; HangdocError when it cannot be, which is better said before the watch."""
-        try:
-            self.write()
-        except OSError as error:
-            message = f"{self._path} cannot be written: {error.strerror}"
-            raise HangdocError(message, "give --state a file in a folder that can be written") from error
 
     def meet(self, launch: Launch) -> None:
         """Write which launch is watched from now on, before there is a diagnosis; OSError when it cannot be."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,9 +13,10 @@ from hangdoc.observe.follow import Listener, View
 from hangdoc.report.exit_code import exit_code
 from hangdoc.trace.records import Trace
 from hangdoc.unattended.command import OnHang
-from hangdoc.unattended.folder import Evidence, Folder, Occasion
+from hangdoc.unattended.folder import Folder, Kept
 from hangdoc.unattended.metrics import Metrics
-from hangdoc.unattended.state import StateFile
+from hangdoc.unattended.shelf import Occasion
+from hangdoc.unattended.state import State
 
 LEAD_RATIO = 0.5
 """Share of a timer's time that may be left when evidence is taken without a verdict. Arbitrary: SGLang's watchdog looks
@@ -28,9 +28,6 @@ LEAST_LEAD_S = 10.0
 LONGEST_LEAD_S = 60.0
 """The same at most: who may stand still for long is not hurried. Arbitrary."""
 
-COMPLAIN_S = 30.0
-"""Shortest pause between two complaints of the same disk. Arbitrary: as for the folder of --record."""
-
 
 @dataclass(frozen=True)
 class Outlets:
@@ -39,7 +36,7 @@ class Outlets:
     complain: Callable[[str], None]
     folder: Folder | None = None
     on_hang: OnHang | None = None
-    state: StateFile | None = None
+    state: State | None = None
     metrics: Metrics | None = None
 
 
@@ -56,17 +53,16 @@ class Vigil(Listener):
         self._outlets = outlets
         self._hangs = False
         self._warned: set[str] = set()
-        self._complained_s = float("-inf")
-        state = outlets.state
-        if state is not None:
-            self._tell_state(lambda: state.meet(attached.launch))
+        if outlets.state is not None:
+            outlets.state.meet(attached.launch)
 
     def round(self, snapshot: Snapshot) -> None:
         """Keep state and metrics alive."""
         if self._outlets.metrics is not None:
             self._outlets.metrics.round(snapshot)
+            self._outlets.metrics.lose(0 if self._outlets.folder is None else self._outlets.folder.lost)
         if self._outlets.state is not None:
-            self._tell_state(self._outlets.state.beat)
+            self._outlets.state.beat()
 
     def unsettled(self, diagnosis: Diagnosis) -> None:
         """Take evidence when time runs out before the readings agree."""
@@ -110,14 +106,19 @@ class Vigil(Listener):
                 self._outlets.complain(time_left(limit))
                 self._keep("limit", diagnosis)
 
-    def _keep(self, occasion: Occasion, diagnosis: Diagnosis, rounds: int | None = None) -> Evidence | None:
+    def _keep(self, occasion: Occasion, diagnosis: Diagnosis, rounds: int | None = None) -> Kept | None:
         folder = self._outlets.folder
         if folder is None:
             return None
-        evidence = folder.keep(occasion, self._everything(occasion, rounds), _document_of)
+        kept = folder.keep(occasion, self._everything(occasion, rounds), _document_of)
+        kept.add_done_callback(lambda done: self._tell_kept(diagnosis, done))
+        return kept
+
+    def _tell_kept(self, diagnosis: Diagnosis, kept: Kept) -> None:
+        """Say where evidence is, as soon as it is there: in the thread that wrote it."""
+        evidence = kept.result()
         if evidence is not None:
             self._outlets.complain(f"{diagnosis.verdict} in phase {diagnosis.phase}: evidence in {evidence.trace}")
-        return evidence
 
     def _everything(self, occasion: Occasion, rounds: int | None) -> Trace:
         """Return the rounds that were reasoned about, with the readings that are still under way."""
@@ -130,19 +131,8 @@ class Vigil(Listener):
     def _tell(self, diagnosis: Diagnosis, *, ended: bool) -> None:
         if self._outlets.metrics is not None:
             self._outlets.metrics.tell(diagnosis)
-        state = self._outlets.state
-        if state is not None:
-            self._tell_state(lambda: state.tell(diagnosis, ended=ended))
-
-    def _tell_state(self, write: Callable[[], None]) -> None:
-        """Write the state; a disk that is full must not end the watch, and the state then goes stale by itself."""
-        try:
-            write()
-        except OSError as error:
-            now_s = time.monotonic()
-            if now_s - self._complained_s >= COMPLAIN_S:
-                self._complained_s = now_s
-                self._outlets.complain(f"the state cannot be written: {error.strerror}; the watch goes on")
+        if self._outlets.state is not None:
+            self._outlets.state.tell(diagnosis, ended=ended)
 
 
 def lead_s(seconds: float) -> float:

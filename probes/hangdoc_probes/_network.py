@@ -6,14 +6,14 @@ import ctypes
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 from hangdoc.procfs import sockdiag
 from hangdoc.procfs.sockdiag import DiagError, TcpTotals, UnixSocket
 from hangdoc.procfs.tcp import TcpSocket, parse_tcp
-from hangdoc_probes._reading import read_table
+from hangdoc_probes._reading import numbered, read_table
 
 NETLINK_SOCK_DIAG = 4
 """include/uapi/linux/netlink.h."""
@@ -81,6 +81,46 @@ def tcp_table(proc: Path, pid: int) -> tuple[TcpSocket, ...]:
         except FileNotFoundError:
             continue  # a kernel without IPv6
     return tuple(found)
+
+
+def socket_at(proc: Path, pid: int, family: socket.AddressFamily) -> socket.socket:
+    """Open a TCP socket in the network namespace of a process, where its local addresses are.
+
+    PermissionError where that is another one and cannot be entered.
+    """
+    if namespace(proc, pid) == namespace(proc, os.getpid()):
+        return socket.socket(family, socket.SOCK_STREAM)
+
+    def opened() -> socket.socket:
+        enter(f"{proc}/{pid}/ns/net")
+        return socket.socket(family, socket.SOCK_STREAM)
+
+    return elsewhere(opened)
+
+
+def sockets_of(proc: Path, pid: int) -> Iterable[int]:
+    """Yield the inode of each socket that a process holds."""
+    for number in numbered(f"{proc}/{pid}/fd"):
+        try:
+            target = os.readlink(f"{proc}/{pid}/fd/{number}")  # noqa: PTH115  "socket:[1]" is no path
+        except FileNotFoundError:
+            continue  # closed meanwhile
+        if target.startswith("socket:["):
+            yield int(target[8:-1])
+
+
+def host_of(listening: TcpSocket) -> str:
+    """Return an address at which a listening socket can be reached from its own machine.
+
+    >>> host_of(TcpSocket(1, b"0100007F:7530", b"", True)), host_of(TcpSocket(1, b"0" * 32 + b":7530", b"", True))
+    ('127.0.0.1', '::1')
+    """
+    words = bytes.fromhex(listening.local.rpartition(b":")[0].decode("ascii"))
+    # The kernel prints words of 32 bits in the machine's order, which is little on every machine hangdoc knows.
+    address = b"".join(words[at : at + 4][::-1] for at in range(0, len(words), 4))
+    if not any(address):
+        return "127.0.0.1" if len(address) == 4 else "::1"
+    return socket.inet_ntop(socket.AF_INET if len(address) == 4 else socket.AF_INET6, address)
 
 
 def _open(path: str = "") -> socket.socket:

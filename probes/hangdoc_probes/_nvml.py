@@ -33,10 +33,10 @@ class NvmlSilentError(Exception):
 class NvmlChild:
     """One running program."""
 
-    def __init__(self) -> None:
+    def __init__(self, *options: str) -> None:
         self._child = subprocess.Popen(
             # -P: a file called json.py in the directory hangdoc was started in is not for this program.
-            [sys.executable, "-P", "-m", "hangdoc_probes._nvml_child"],
+            [sys.executable, "-P", "-m", "hangdoc_probes._nvml_child", *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -16,11 +16,13 @@ from typing import Any
 
 import pynvml
 
+from hangdoc_probes._nvml_health import Health
+
 PR_SET_PDEATHSIG = 1
 
 FIELDS = (
     *("name", "memory", "use", "power", "limit", "clock", "clock_most", "processes", "uses"),
-    *("capability", "peers"),
+    *("capability", "peers", "memory_clock", "reasons", "health"),
 )
 
 RECENT_S = 2.5
@@ -29,6 +31,9 @@ Arbitrary above that."""
 
 Answer = dict[str, Any]
 
+
+WITHOUT_EVENTS = "--without-events"
+"""Given when a wait for events did not return before."""
 
 PEER_STATES = (0, 1)
 """NVML_P2P_CAPS_INDEX_READ and _WRITE (nvml.h); nvidia-ml-py has had tuples under these names."""
@@ -52,13 +57,13 @@ def then(answer: Answer, convert: Callable[[Any], Any]) -> Answer:
     return {"value": convert(answer["value"])} if "value" in answer else answer
 
 
-def poll() -> Answer:
+def poll(health: Health) -> Answer:
     """Ask for every device."""
     count = ask("nvmlDeviceGetCount")
-    return then(count, lambda devices: [device(index, devices) for index in range(devices)])
+    return then(count, lambda devices: [device(index, devices, health) for index in range(devices)])
 
 
-def device(index: int, count: int) -> Answer:
+def device(index: int, count: int, health: Health) -> Answer:
     """Ask for one of count devices; without a handle every field is the handle's error."""
     handle = ask("nvmlDeviceGetHandleByIndex", index)
     if "error" in handle:
@@ -75,7 +80,18 @@ def device(index: int, count: int) -> Answer:
         "processes": processes(to),
         "uses": uses(to),
         **architecture(to, index, count),
+        "memory_clock": ask("nvmlDeviceGetClockInfo", to, pynvml.NVML_CLOCK_MEM),
+        "reasons": reasons(to),
+        "health": {"value": health.of(to, index)},
     }
+
+
+def reasons(to: Any) -> Answer:
+    """Ask what holds the clocks back; older drivers know the older name of the call only."""
+    answer = ask("nvmlDeviceGetCurrentClocksEventReasons", to)
+    if answer.get("error") == "NVMLError_FunctionNotFound":
+        return ask("nvmlDeviceGetCurrentClocksThrottleReasons", to)
+    return answer
 
 
 def architecture(to: Any, index: int, count: int) -> dict[str, Answer]:
@@ -135,10 +151,11 @@ def main() -> None:
     """Answer until standard input ends, or the thread that started this one does."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     begun = ask("nvmlInit")
+    health = Health(ask, events=WITHOUT_EVENTS not in sys.argv)
     for _ in sys.stdin:
         if "error" in begun:
             begun = ask("nvmlInit")
-        print(json.dumps(begun if "error" in begun else poll()), flush=True)  # noqa: T201
+        print(json.dumps(begun if "error" in begun else poll(health)), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -17,13 +17,14 @@ from hangdoc.memory.bounded import Bounded, SpentError
 from hangdoc.memory.elf import Exports, symbol
 from hangdoc.memory.image import UnknownLayoutError, UnreadableError
 from hangdoc.memory.process import ProcessMemory
+from hangdoc.model.link import LinkEnd
 from hangdoc.model.locks import FutexWait, Gil, LockKind, Locks, PythonLock
 from hangdoc.model.reading import Known, Missing, Reading
-from hangdoc.procfs.maps import Mapping, mapping_at, parse_maps, shared_key
+from hangdoc.procfs.maps import Mapping, mapping_at, may_be_opened, parse_maps, shared_key
 from hangdoc.procfs.syscalls import FutexCall
 from hangdoc_probes._futexes import FutexWaits, still_waits
 from hangdoc_probes._reading import program_file, read, read_table
-from hangdoc_probes._sharers import owners, sees_all
+from hangdoc_probes._sharers import Outsiders, owners, sees_all
 from hangdoc_probes._tids import Tids
 
 NAME = "locks"
@@ -43,8 +44,9 @@ class Read:
 class Scene:
     """One process while its locks are read. gil: where its interpreter lock is, 0 when that is not known."""
 
-    def __init__(self, proc: Path, pid: int, machine: str, gil: int) -> None:
+    def __init__(self, proc: Path, pid: int, machine: str, gil: int, outsiders: Outsiders) -> None:
         self.proc, self.pid, self.machine, self.gil = proc, pid, machine, gil
+        self.outsiders = outsiders
         self._memory = ProcessMemory(pid, proc)
         self.memory = Bounded(self._memory, MOST_BYTES, MOST_READS)
 
@@ -141,7 +143,14 @@ def _waits(scene: Scene, one: Read, waiting: list[int], tids: Tids) -> list[Fute
             owner = Missing(NAME, "gone", "the thread had the lock before its owner could be told")
         else:
             owner, pid, alive = _outer(scene, held, kind, tids) if not key else _sharer(scene, held, kind, key)
-    return [FutexWait(tid, call.address, key, kind, owner, alive, pid) for tid in waiting]
+    others = scene.outsiders.of(key) if key else NOBODY
+    mapping = mapping_at(scene.mappings, call.address) if key else None
+    by_name = mapping is not None and may_be_opened(mapping.path)
+    return [FutexWait(tid, call.address, key, kind, owner, alive, pid, others, by_name) for tid in waiting]
+
+
+NOBODY: Reading[tuple[LinkEnd, ...]] = Known(())
+"""Who else has memory that only one process has."""
 
 
 MAY_OUTLIVE: frozenset[LockKind] = frozenset({"mutex"})

@@ -87,14 +87,35 @@ def find() -> Path | None:
     return Path(found) if found else None
 
 
+@dataclass(frozen=True)
+class Way:
+    """How to dump. options: of py-spy; at_once: dumps side by side."""
+
+    options: tuple[str, ...] = ("--nonblocking",)
+    deadline_s: float = DEADLINE_S
+    at_once: int = MOST_AT_ONCE
+
+    @property
+    def stops(self) -> bool:
+        """Whether the target is stopped for the time of the dump."""
+        return "--nonblocking" not in self.options
+
+
 class Dumps:
     """Dumps of many processes, a few at a time."""
 
-    def __init__(self, program: Path, is_stopped: Callable[[int], bool], is_alive: Callable[[int], bool]) -> None:
+    def __init__(
+        self,
+        program: Path,
+        is_stopped: Callable[[int], bool],
+        is_alive: Callable[[int], bool],
+        way: Way | None = None,
+    ) -> None:
         self._program = program
+        self._way = way or Way(deadline_s=DEADLINE_S)
         self._is_stopped = is_stopped
         self._is_alive = is_alive
-        self._at_once = min(MOST_AT_ONCE, os.cpu_count() or 1)
+        self._at_once = min(self._way.at_once, os.cpu_count() or 1)
         self._running: list[Dump] = []
         self._over = threading.Event()
         self.cpu_s = 0.0
@@ -135,13 +156,13 @@ class Dumps:
             target = None  # it has ended: py-spy will say so
         output, complaint = os.memfd_create("stacks"), os.memfd_create("complaint")
         child = subprocess.Popen(
-            [str(self._program), "dump", "--json", "--nonblocking", "--pid", str(pid)],
+            [str(self._program), "dump", "--json", *self._way.options, "--pid", str(pid)],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=complaint,
             process_group=0,  # a Ctrl-C for hangdoc must not look like a failed dump
         )
-        deadline_s = time.monotonic() + DEADLINE_S
+        deadline_s = time.monotonic() + self._way.deadline_s
         return Dump(pid, stopped_before, deadline_s, child, output, complaint, target)
 
     def _ended(self) -> Iterator[Outcome]:
@@ -176,7 +197,7 @@ class Dumps:
     def _finished(self, dump: Dump) -> Outcome:
         self.cpu_s += dump.reap()
         output, complaint = _content(dump.output), _content(dump.complaint)
-        if dump.child.returncode < 0:
+        if dump.child.returncode < 0 or self._way.stops:
             self._let_go_on(dump)
         dump.close()
         return Outcome(dump.pid, dump.child.returncode, output, complaint.decode("utf-8", "replace"))

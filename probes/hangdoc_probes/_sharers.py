@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from hangdoc.model.reading import Missing
-from hangdoc.procfs.maps import parse_maps
-from hangdoc_probes._reading import GONE, missing, numbered, read_table
+from hangdoc.launch.table import listed_pids
+from hangdoc.model.link import LinkEnd
+from hangdoc.model.process import ProcessKey
+from hangdoc.model.reading import Known, Missing, Reading
+from hangdoc.procfs.errors import ProcParseError
+from hangdoc.procfs.maps import parse_maps, shared_files
+from hangdoc.procfs.stat import StatLine, parse_stat
+from hangdoc.procfs.status import parse_status
+from hangdoc_probes._reading import DENIED, GONE, missing, numbered, read, read_table
 from hangdoc_probes._tids import numbers_of
 
 NAME = "locks"
@@ -43,6 +50,66 @@ def owners(proc: Path, number: int, key: str) -> Owners:
             if error.errno not in GONE:
                 unread = missing(NAME, error)
     return Owners(tuple(found), unread)
+
+
+MOST_OUTSIDE = 5000
+"""Processes outside the launch whose memory is looked through in one round: 0.1 ms each were measured. Arbitrary."""
+
+
+class Outsiders:
+    """Which processes outside the launch have a piece of shared memory; looked for once a round, where somebody asks.
+
+    Of processes that cannot be looked at, another user's are taken not to have it, as with the ends of pipes; nor those
+    that are older than every member: what has no name comes to others by a fork. It fails for one that has memory open
+    (a memfd) and has not mapped it.
+    """
+
+    def __init__(self, proc: Path, members: Iterable[ProcessKey]) -> None:
+        self._proc = proc
+        keys = tuple(members)
+        self._members = {key.pid for key in keys}
+        self._oldest_ticks = min((key.start_ticks for key in keys), default=0)
+
+    def of(self, key: str) -> Reading[tuple[LinkEnd, ...]]:
+        """Return who has the memory of a futex; key: "device:inode:offset"."""
+        if isinstance(self._mapped, Missing):
+            return self._mapped
+        pids = self._mapped.value.get(key.rpartition(":")[0], ())
+        return Known(tuple(end for pid in pids if (end := self._end(pid)) is not None))
+
+    @cached_property
+    def _mapped(self) -> Reading[dict[str, list[int]]]:
+        found: dict[str, list[int]] = {}
+        outside = sorted(set(listed_pids(self._proc)) - self._members)
+        if len(outside) > MOST_OUTSIDE:
+            return Missing(NAME, "failed", "there are more processes than are looked at")
+        for pid in outside:
+            try:
+                for file in shared_files(read_table(f"{self._proc}/{pid}/maps")):
+                    found.setdefault(file, []).append(pid)
+            except OSError as error:
+                if error.errno not in GONE and (error.errno not in DENIED or self._may_have_it(pid)):
+                    return missing(NAME, error, attach=True)
+        return Known(found)
+
+    def _may_have_it(self, pid: int) -> bool:
+        """Tell whether what a process will not show may be this launch's memory."""
+        line = self._line(pid)
+        try:
+            own = parse_status(read(f"{self._proc}/{pid}/status")).user_id == os.geteuid()
+        except (OSError, ProcParseError):
+            return False
+        return own and line is not None and line.start_ticks >= self._oldest_ticks
+
+    def _line(self, pid: int) -> StatLine | None:
+        try:
+            return parse_stat(read(f"{self._proc}/{pid}/stat"))
+        except (OSError, ProcParseError):
+            return None
+
+    def _end(self, pid: int) -> LinkEnd | None:
+        line = self._line(pid)
+        return None if line is None or line.state in "ZX" else LinkEnd(ProcessKey(pid, line.start_ticks), False, command=line.name)
 
 
 def sees_all(proc: Path) -> bool:

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hangdoc.model.gpu import Gpu, GpuProcess, Gpus
+from hangdoc.model.gpu import ClockReason, ComputeMode, FabricState, Gpu, GpuHealth, GpuProcess, Gpus
 from hangdoc.model.reading import Known, Missing, Reading, Reason
 from hangdoc.model.snapshot import Payload, Sample
 from hangdoc.sampling.probe import Context, Probe, Round, Session
+from hangdoc_probes._kernel_log import KernelLog
 from hangdoc_probes._nvml import NvmlChild, NvmlSilentError
 from hangdoc_probes._reading import DENIED
 
@@ -37,6 +38,27 @@ REMEDIES: dict[Reason, str] = {
     "failed": "look for NVRM and Xid lines in the kernel's log (dmesg), and compare with nvidia-smi",
 }
 
+EVENT_CALLS = ("nvmlEventSet", "nvmlDeviceRegisterEvents")
+"""Calls that are for errors only: when one of them does not return, the next program does without."""
+
+WITHOUT_EVENTS = "--without-events"
+
+CLOCK_REASONS: tuple[tuple[int, ClockReason], ...] = (
+    (0x1, "idle"),
+    (0x2, "clocks-set"),
+    (0x4, "power-cap"),
+    (0x8, "slowdown"),
+    (0x10, "sync-boost"),
+    (0x20, "hot"),
+    (0x40, "hardware-hot"),
+    (0x80, "power-brake"),
+    (0x100, "display"),
+)
+"""Bits of nvmlClocksEventReasons (nvml.h)."""
+
+COMPUTE_MODES: tuple[ComputeMode, ...] = ("default", "exclusive-thread", "prohibited", "exclusive-process")
+FABRIC_STATES: tuple[FabricState, ...] = ("none", "not-started", "in-progress", "completed")
+
 T = TypeVar("T")
 
 
@@ -50,6 +72,8 @@ class GpuSession:
         self._ended_cpu_s = 0.0
         self._none = False
         self._over = False
+        self._options: tuple[str, ...] = ()
+        self._log = KernelLog()
 
     @property
     def children_cpu_s(self) -> float:
@@ -70,6 +94,10 @@ class GpuSession:
 
     def close(self) -> None:
         """End the program."""
+        self._end_program()
+        self._log.close()
+
+    def _end_program(self) -> None:
         if self._child:
             self._ended_cpu_s += self._child.cpu_s()
             self._held += not self._child.close()
@@ -87,14 +115,15 @@ class GpuSession:
             return answer
         if "error" in answer and not has_devices and REASONS.get(answer["error"]) == "not-installed":
             self._none = True
-            self.close()
+            self._end_program()
             return Known(Gpus(()))
-        return reading(answer, lambda devices: Gpus(tuple(map(gpu, range(len(devices)), devices))))
+        log = self._log.read()
+        return reading(answer, lambda devices: Gpus(tuple(map(gpu, range(len(devices)), devices)), log))
 
     def _ask(self) -> dict[str, Any] | Missing:
         if self._child is None:
             try:
-                self._child = NvmlChild()
+                self._child = NvmlChild(*self._options)
             except OSError as error:
                 return _not_started(error)
             if self._over:  # interrupted while it started
@@ -102,7 +131,9 @@ class GpuSession:
         try:
             answer: dict[str, Any] = self._child.ask(ANSWER_S)
         except NvmlSilentError as silent:
-            self.close()
+            self._end_program()
+            if silent.call.startswith(EVENT_CALLS):
+                self._options = (WITHOUT_EVENTS,)
             if silent.ended:
                 return _missing("failed", f"the program that asks NVML ended in {silent.call}")
             return _missing("timeout", f"{silent.call} did not return within {ANSWER_S:g} s")
@@ -140,6 +171,34 @@ def gpu(index: int, device: dict[str, Any]) -> Gpu:
         sm_clock_most_mhz=reading(device["clock_most"], int),
         compute_capability=reading(device["capability"], lambda version: (int(version[0]), int(version[1]))),
         peers=reading(device["peers"], tuple),
+        memory_clock_mhz=reading(device["memory_clock"], int),
+        clock_reasons=reading(device["reasons"], clock_reasons),
+        health=reading(device["health"], _health),
+    )
+
+
+def clock_reasons(bits: int) -> tuple[ClockReason, ...]:
+    """Return the names of the bits that are set.
+
+    >>> clock_reasons(0x44)
+    ('power-cap', 'hardware-hot')
+    """
+    return tuple(name for bit, name in CLOCK_REASONS if bits & bit)
+
+
+def _health(found: dict[str, Any]) -> GpuHealth:
+    """Make the record of what a card complains of, each field on its own."""
+    rows = found["rows"]
+    return GpuHealth(
+        ecc_errors=reading(found["ecc"], int),
+        remapped_rows=reading(rows, lambda told: int(told[0]) + int(told[1])),
+        remap_pending=reading(rows, lambda told: bool(told[2])),
+        remap_failed=reading(rows, lambda told: bool(told[3])),
+        nvlinks=reading(found["links"], lambda told: (int(told[0]), int(told[1]))),
+        fabric=reading(found["fabric"], lambda state: FABRIC_STATES[state] if state < len(FABRIC_STATES) else "none"),
+        mig=reading(found["mig"], lambda told: bool(told[0])),
+        compute_mode=reading(found["mode"], lambda mode: COMPUTE_MODES[mode]),
+        xids=reading(found["xids"], tuple),
     )
 
 
@@ -151,7 +210,7 @@ def _process(pid: int, used_bytes: int | None, uses: dict[str, Any]) -> GpuProce
     )
     percents = reading(uses, lambda found: [percent for user, percent in found if user == pid])
     util = Known(max(percents.value, default=0) / 100) if isinstance(percents, Known) else percents
-    return GpuProcess(pid, memory, util)
+    return GpuProcess(pid, memory, util, Known(Path(f"/proc/{pid}").exists()))
 
 
 def _missing(reason: Reason, detail: str) -> Missing:
@@ -193,5 +252,5 @@ PROBE = Probe(
     background=True,
     deadline_s=2 * ANSWER_S,
     host=True,
-    reads=("NVML", "/dev/nvidia*"),
+    reads=("NVML", "/dev/nvidia*", "/dev/kmsg"),
 )

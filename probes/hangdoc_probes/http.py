@@ -6,7 +6,6 @@ the latter is asked only when the user says so, the former never.
 
 from __future__ import annotations
 
-import os
 import socket
 import time
 from collections.abc import Iterable
@@ -16,12 +15,11 @@ from hangdoc.model.http import Http, HttpPath, HttpReply, Listener, ServerMetric
 from hangdoc.model.process import Process
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.model.snapshot import Payload, Sample
-from hangdoc.procfs.tcp import TcpSocket
 from hangdoc.sampling.probe import Context, Probe, Round, Session
 from hangdoc_probes._http_get import Got, get
 from hangdoc_probes._metrics import COUNTERS, NAME, parse_metrics
-from hangdoc_probes._network import elsewhere, enter, namespace, tcp_table
-from hangdoc_probes._reading import missing, numbered
+from hangdoc_probes._network import host_of, socket_at, sockets_of, tcp_table
+from hangdoc_probes._reading import missing
 
 EVERY = 5
 """Rounds from one question to the next: a page of metrics costs the server some milliseconds of its event loop."""
@@ -90,7 +88,7 @@ class HttpSession:
         refused: PermissionError | None = None
         for member in sorted(members, key=lambda one: one.role not in {"launcher", "tokenizer", "router"}):
             try:
-                held = inodes & set(_sockets(self._proc, member.key.pid))
+                held = inodes & set(sockets_of(self._proc, member.key.pid))
             except PermissionError as error:
                 refused, held = error, set()
             except (FileNotFoundError, ProcessLookupError):
@@ -104,7 +102,7 @@ class HttpSession:
 
     def _barred(self, pid: int) -> Missing | None:
         try:
-            self._socket(pid, socket.AF_INET).close()
+            socket_at(self._proc, pid, socket.AF_INET).close()
         except PermissionError:
             return Missing(NAME, "denied", "its network namespace cannot be entered", ELSEWHERE)
         return None
@@ -114,7 +112,7 @@ class HttpSession:
 
         def ask(path: HttpPath) -> Got:
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            got = get(self._socket(speaker, family), (host, port), path, ANSWER_S)
+            got = get(socket_at(self._proc, speaker, family), (host, port), path, ANSWER_S)
             replies.append(got.reply)
             return got
 
@@ -135,17 +133,6 @@ class HttpSession:
             return Missing(NAME, "failed", "it did not answer with its metrics")
         return Known(parse_metrics(got.body, self._engine))
 
-    def _socket(self, pid: int, family: socket.AddressFamily) -> socket.socket:
-        """Open a socket in the network namespace of the launch, where its local addresses are."""
-        if namespace(self._proc, pid) == namespace(self._proc, os.getpid()):
-            return socket.socket(family, socket.SOCK_STREAM)
-
-        def opened() -> socket.socket:
-            enter(f"{self._proc}/{pid}/ns/net")
-            return socket.socket(family, socket.SOCK_STREAM)
-
-        return elsewhere(opened)
-
 
 _NO_METRICS = Missing(NAME, "unsupported", "the server has no metrics: SGLang has them with --enable-metrics")
 
@@ -164,30 +151,6 @@ def _port(context: Context) -> int | None:
     if context.launch.engine not in COUNTERS or not text.isdecimal() or not 0 < int(text) < 1 << 16:
         return None
     return int(text)
-
-
-def _sockets(proc: Path, pid: int) -> Iterable[int]:
-    for number in numbered(f"{proc}/{pid}/fd"):
-        try:
-            target = os.readlink(f"{proc}/{pid}/fd/{number}")  # noqa: PTH115  "socket:[1]" is no path
-        except FileNotFoundError:
-            continue  # closed meanwhile
-        if target.startswith("socket:["):
-            yield int(target[8:-1])
-
-
-def host_of(listening: TcpSocket) -> str:
-    """Return an address at which a listening socket can be reached from its own machine.
-
-    >>> host_of(TcpSocket(1, b"0100007F:7530", b"", True)), host_of(TcpSocket(1, b"0" * 32 + b":7530", b"", True))
-    ('127.0.0.1', '::1')
-    """
-    words = bytes.fromhex(listening.local.rpartition(b":")[0].decode("ascii"))
-    # The kernel prints words of 32 bits in the machine's order, which is little on every machine hangdoc knows.
-    address = b"".join(words[at : at + 4][::-1] for at in range(0, len(words), 4))
-    if not any(address):
-        return "127.0.0.1" if len(address) == 4 else "::1"
-    return socket.inet_ntop(socket.AF_INET if len(address) == 4 else socket.AF_INET6, address)
 
 
 def open_session(context: Context) -> Session:

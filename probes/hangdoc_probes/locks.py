@@ -14,6 +14,7 @@ from hangdoc.sampling.probe import Context, Probe, Round, Session
 from hangdoc_probes._futexes import futex_waits
 from hangdoc_probes._owners import Scene, read_locks
 from hangdoc_probes._reading import missing, read, samples
+from hangdoc_probes._sharers import Outsiders
 from hangdoc_probes._threads import MOST_CALLS, threads
 
 NAME = "locks"
@@ -26,11 +27,13 @@ class LocksSession:
         self._proc = proc
         self._machine = platform.machine()
         self._gils: dict[ProcessKey, int] = {}
+        self._outsiders = Outsiders(proc, ())
 
     def take(self, now: Round) -> Iterable[Sample]:
         """Read the locks of every process in a thorough round; nothing in another."""
         present = {process.key for process in now.processes}
         self._gils = {key: address for key, address in self._gils.items() if key in present}
+        self._outsiders = Outsiders(self._proc, present)
         return samples(NAME, now, lambda process: self._take_process(now, process)) if now.thorough else ()
 
     def close(self) -> None:
@@ -40,7 +43,7 @@ class LocksSession:
         key = process.key
         if self._machine not in MACHINES:
             return Missing(NAME, "unsupported", f"system calls of {self._machine} are not known to hangdoc")
-        scene = Scene(self._proc, key.pid, self._machine, self._gils.get(key, 0))
+        scene = Scene(self._proc, key.pid, self._machine, self._gils.get(key, 0), self._outsiders)
         try:
             locks = read_locks(scene, futex_waits(threads(now, self._proc, key.pid), self._machine))
         except PermissionError as error:
@@ -77,5 +80,5 @@ PROBE = Probe(
     open=open_session,
     check=check,
     deadline_s=2.0,
-    reads=("/proc/PID/task/TID/syscall", "/proc/PID/maps", "the memory of the process, with process_vm_readv"),
+    reads=("/proc/PID/task/TID/syscall", "/proc/*/maps", "the memory of the process, with process_vm_readv"),
 )

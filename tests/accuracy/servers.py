@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -11,57 +13,95 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from tests.accuracy.beds import loaded
 from tests.accuracy.records import Book, Record, Round
+from tests.accuracy.symptoms import moment, not_dead, not_shown, not_slow
 from tests.patients.stage import HANGS
 from tests.patients.ward import TRACE_FILE
 from tests.sglang.cases import split
 from tests.sglang.launches import DEADLINE_S, Launch, LaunchError, start
 from tests.sglang.provision import Rig
 from tests.sglang.scenarios import CHILD_IMPORTS, LAUNCHER_IMPORTS, READY, SCENARIOS, Scenario
-from tests.sglang.test_diagnosis import SICK, WAITS, edges, watch
+from tests.sglang.test_diagnosis import SICK, WAITS, Truth, edges, watch
 
 SLEEPY = Scenario("healthy-sleep-on-idle", "none", (READY,), flags=("--sleep-on-idle",))
 LONG_TOKENS, SHORT_TOKENS, ASKERS = 400, 16, 3
 """Tokens of a long answer (the servers take 512 with the question) and of a short one; who ask at the same time."""
 
 
+@dataclass(frozen=True)
+class Case:
+    """One ill launch: what has to be said of it. who: the culprit, as records name one; waits: that must be listed."""
+
+    verdict: str
+    phase: str
+    who: str
+    waits: frozenset[tuple[str, str, str]] = frozenset()
+
+
+def _case(name: str, truth: Truth) -> Case:
+    assert truth.rank is not None
+    return Case(truth.verdict, truth.phase, f"{truth.rank[0]}{truth.rank[1]}", frozenset(WAITS.get(name, ())))
+
+
+KILLED = "killed-scheduler@0.5.8"
+"""A server that was well until its scheduler was killed: 0.5.8 does not notice."""
+
+CASES = {name: _case(name, truth) for name, truth in SICK.items()} | {
+    "busy-warmup@0.5.8": Case("busy-wait", "warmup", "tp0"),
+    "proxied-warmup": Case("blocked", "warmup", "launcher"),
+    KILLED: Case("crashed", "ready", "tp0"),
+}
+
+
 def look_at_scenarios(names: set[str], rig: Rig, now: Round) -> None:
     """Launch each ill scenario that has not been looked at in this round yet, and look at it once."""
-    for case in SICK:
+    for case in CASES:
         if case in names and now.lacks("sglang", case):
             with folder() as directory:
                 now.enter(_ill(case, rig, directory, now), directory / TRACE_FILE)
 
 
 def _ill(case: str, rig: Rig, directory: Path, now: Round) -> Record:
-    scenario, version = split(case)
-    blank = now.blank("sglang", case, SICK[case].verdict)
+    scenario, version = split("healthy-tp1@0.5.8" if case == KILLED else case)
+    blank = now.blank("sglang", case, CASES[case].verdict)
     with start(scenario, directory=directory, version=version, rig=rig) as launch:
         try:
             launch.wait_until_ill()
         except LaunchError as error:
             return replace(blank, state="inconclusive", why=f"never fell ill: {error}"[:300])
-        before = set(launch.members())
+        victim = _kill(launch) if case == KILLED else None
+        before = moment(launch)
         with loaded(now.load):
             record, document = _look(launch, blank, directory)
-        if not before <= set(launch.members()):
-            record = replace(record, state="inconclusive", why="a member ended during the look")
+        lacks = not_dead(victim) if victim is not None else not_shown(scenario.ranks, before, moment(launch))
+        if not lacks and blank.accepted == ("slow-start",):
+            lacks = not_slow(launch)
+    if lacks:
+        record = replace(record, state="inconclusive", why=lacks)
     return record if document is None else _judged(case, record, document)
 
 
+def _kill(launch: Launch) -> int:
+    victim = launch.scheduler_pids()[0]
+    os.kill(victim, signal.SIGKILL)
+    return victim
+
+
 def _judged(case: str, record: Record, document: dict[str, object]) -> Record:
-    rank, waits, seen = SICK[case].rank, WAITS.get(case, set()), edges(document)
-    named = rank is not None and record.culprits == (f"{rank[0]}{rank[1]}",)
+    truth, seen = CASES[case], edges(document)
     judged = record.verdict in HANGS and record.is_ill
-    right = named if judged else None
-    phase = document["phase"] == SICK[case].phase
     return replace(
-        record, waits_known=len(waits), waits_right=len(waits & seen), culprit_right=right, phase_right=phase
+        record,
+        waits_known=len(truth.waits),
+        waits_right=len(truth.waits & seen),
+        culprit_right=record.culprits == (truth.who,) if judged else None,
+        phase_right=document["phase"] == truth.phase,
     )
 
 
@@ -133,15 +173,23 @@ CONDITIONS: dict[str, tuple[Scenario, int, int]] = {
 """What a healthy server does while it is looked at: its launch, the tokens of each request, and how many ask."""
 
 
-def look_at_healthy_servers(count: int, rig: Rig, book: Book, kept: Path) -> None:
-    """Look so many times at servers that are well: a fifth while they import, the others in equal parts."""
+def look_at_healthy_servers(count: int, only: str, rig: Rig, book: Book, kept: Path) -> None:
+    """Look so many times at servers that are well: a fifth while they import, the others in equal parts.
+
+    only: the pattern of the conditions (see CONDITIONS, and "imports") that are looked at.
+    """
     rounds = [Round(number, "none", book, kept) for number in range(count)]
-    importing = [now for now in rounds[: count // 5] if now.lacks("healthy", IMPORTS)]
+    importing = [now for now in rounds[: count // 5] if fnmatch(IMPORTS, only) and now.lacks("healthy", IMPORTS)]
     for pair in range(0, len(importing), len(IMPORTING)):
         with folder() as directory, tolerated():
             _see_imports(importing[pair : pair + len(IMPORTING)], rig, directory)
     each, more = divmod(count - count // 5, len(CONDITIONS))
-    wanted = [(name, now) for place, name in enumerate(CONDITIONS) for now in rounds[: each + (place < more)]]
+    wanted = [
+        (name, now)
+        for place, name in enumerate(CONDITIONS)
+        for now in rounds[: each + (place < more)]
+        if fnmatch(name, only)
+    ]
     for scenario in (SCENARIOS["healthy-tp1"], SLEEPY):
         ours = [(name, now) for name, now in wanted if CONDITIONS[name][0] is scenario and now.lacks("healthy", name)]
         if ours:

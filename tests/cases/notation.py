@@ -16,20 +16,22 @@ from hangdoc.logs.lines import events
 from hangdoc.model.buffer import Buffers, HiddenText
 from hangdoc.model.ending import Ended
 from hangdoc.model.fd import OpenFiles
-from hangdoc.model.gpu import Gpu, GpuProcess, Gpus
+from hangdoc.model.gpu import Gpus
 from hangdoc.model.link import Link, LinkEnd, Links, SocketFlow
 from hangdoc.model.lock_file import LockFile, LockFiles
 from hangdoc.model.locks import FutexWait, Gil, Locks, PythonLock
 from hangdoc.model.log import LogTail
 from hangdoc.model.process import Process, ProcessKey
-from hangdoc.model.reading import Known, Missing, Reading
+from hangdoc.model.reading import Known, Missing
 from hangdoc.model.snapshot import Payload
 from hangdoc.model.stack import Stack, Stacks, ThreadStack
 from hangdoc.model.surroundings import Room, Surroundings
 from hangdoc.model.thread import ProcessIo, Progress, ThreadClock, ThreadState, ThreadWait, Waits
 from hangdoc.trace.records import Trace
-from tests.cases import from_log
-from tests.cases.words import UNASKED, call, frame, open_file
+from tests.cases import counts, from_log
+from tests.cases.gpus import KEYS as GPU_KEYS
+from tests.cases.gpus import gpu
+from tests.cases.words import at, call, frame, open_file
 from tests.unit.features import synthetic
 
 ROUNDS, SECOND_NS, TICKS_PER_S = 5, synthetic.SECOND_NS, 100
@@ -44,7 +46,20 @@ DENIED = "denied"
 T = TypeVar("T")
 
 LAUNCH_KEYS = frozenset(
-    {"like", "engine", "version", "settings", "rounds", "process", "gpu", "log", "outside", "unread", "surroundings"}
+    {
+        "like",
+        "engine",
+        "version",
+        "settings",
+        "rounds",
+        "process",
+        "gpu",
+        "log",
+        "outside",
+        "unread",
+        "surroundings",
+        "ras",
+    }
 )
 THREAD_KEYS = frozenset(
     {"tid", "name", "cpu", "system", "starved", "wakes", "state", "wait", "sleep_left", "channel", "stack", "gil"}
@@ -60,9 +75,6 @@ ENDED_KEYS = frozenset({"code", "signal"})
 AROUND_KEYS = frozenset({"shared_memory", "listeners", "listening", "proxied", "orphans"})
 ROOM = [64 << 30, 63 << 30]
 """Total and free bytes of /dev/shm where a case does not say."""
-GPU_KEYS = frozenset(
-    {"index", "name", "used", "total", "util", "power", "power_limit", "clock", "clock_most", "processes"}
-)
 LOG_KEYS = frozenset({"path", "before", "after", "silent"})
 
 
@@ -87,11 +99,6 @@ def _check_of_log(told: Mapping[str, Any]) -> None:
 def _only(told: Mapping[str, Any], known: frozenset[str], what: str) -> None:
     if unknown := sorted(set(told) - known):
         raise ValueError(f"a {what} has no {', '.join(unknown)}; it may have {', '.join(sorted(known))}")
-
-
-def at(value: Any, number: int) -> Any:
-    """Return the value of a round: of a list the one of that place, and the last one from then on."""
-    return value[min(number, len(value) - 1)] if isinstance(value, list) else value
 
 
 def total(rate: Any, number: int) -> float:
@@ -133,6 +140,8 @@ class Scene:
                 found[probe, key] = Missing(probe, DENIED) if refused else take(self, one, number)
         for probe, read in HOST_PROBES.items():
             refused = probe in self.told.get("unread", ())
+            if probe in ASKED_SELDOM and not refused and probe not in self.told:
+                continue
             found[probe, None] = Missing(probe, DENIED) if refused else read(self, number)
         return found
 
@@ -236,6 +245,8 @@ class Scene:
                 lock.get("kind", "mutex"),
                 Known(lock.get("owner")),
                 lock.get("owner_alive", True),
+                outsiders=self._outsiders(lock, number),
+                by_name=lock.get("by_name", False),
             )
             for lock in one.get("locks", ())
         )
@@ -249,13 +260,25 @@ class Scene:
         gil = Gil(holder["tid"] if holder else None, holder is not None, switches, waiting)
         return Locks(futexes=futexes, gil=Known(gil), python=Known(python))
 
+    def _outsiders(self, lock: Mapping[str, Any], number: int) -> Reading[tuple[LinkEnd, ...]]:
+        if lock.get("outside_unread", False):
+            return Missing("locks", DENIED)
+        return Known(tuple(self._end(pid, None, number) for pid in lock.get("outside", ())))
+
     def buffers(self, one: Mapping[str, Any], number: int) -> Payload:
         held = at(one.get("hidden", 0), number)
         texts = tuple(HiddenText(stream="stdout", fd=fd, size_bytes=held if fd == 1 else 0) for fd in (1, 2))
         return Buffers(python=Known(texts), c=Known(()))
 
     def gpu(self, number: int) -> Payload:
-        return Gpus(tuple(_gpu(one, number) for one in self.told.get("gpu", ())))
+        told = self.told.get("gpu", ())
+        for one in told:
+            _only(one, GPU_KEYS, "gpu")
+        return Gpus(tuple(gpu(one, number) for one in told))
+
+    def ras(self, number: int) -> Payload:
+        _only(self.told["ras"], counts.KEYS, "ras")
+        return counts.ras(self.told["ras"], number, frozenset(one["pid"] for one in self.told["process"]))
 
     def log(self, number: int) -> Payload | Missing:
         log = self.told.get("log")
@@ -293,7 +316,10 @@ HOST_PROBES: dict[str, Callable[[Scene, int], Payload | Missing]] = {
     "gpu": Scene.gpu,
     "log": Scene.log,
     "surroundings": Scene.surroundings,
+    "ras": Scene.ras,
 }
+ASKED_SELDOM = frozenset({"ras"})
+"""Host probes that most launches were recorded without: they are told, or not there."""
 
 
 def _ending(one: Mapping[str, Any], number: int) -> Ended | Missing | None:
@@ -354,32 +380,6 @@ def _wait(thread: Mapping[str, Any], number: int) -> ThreadWait:
     left_ns = None if "sleep_left" not in thread else round(thread["sleep_left"] * SECOND_NS)
     channel = thread.get("channel", "")
     return ThreadWait(thread["tid"], _state(thread), Known(call(words)), Known(channel), Known(left_ns))
-
-
-def _gpu(one: Mapping[str, Any], number: int) -> Gpu:
-    _only(one, GPU_KEYS, "gpu")
-
-    def read(name: str) -> Reading[Any]:
-        return Known(at(one[name], number)) if name in one else UNASKED
-
-    uses = one.get("processes")
-    held = None if uses is None else tuple(_gpu_process(use) for use in uses)
-    return Gpu(
-        index=one.get("index", 0),
-        name=one.get("name", "NVIDIA H100 80GB HBM3"),
-        used_bytes=read("used"),
-        total_bytes=read("total"),
-        util_ratio=read("util"),
-        power_w=read("power"),
-        power_limit_w=read("power_limit"),
-        processes=UNASKED if held is None else Known(held),
-        sm_clock_mhz=read("clock"),
-        sm_clock_most_mhz=read("clock_most"),
-    )
-
-
-def _gpu_process(use: Mapping[str, Any]) -> GpuProcess:
-    return GpuProcess(use["pid"], Known(use["used"]), Known(use["util"]) if "util" in use else UNASKED)
 
 
 def _text(lines: list[str] | tuple[str, ...]) -> bytes:

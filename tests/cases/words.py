@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hangdoc.model.fd import OpenFile, PipeFill
 from hangdoc.model.reading import Known, Missing
 from hangdoc.model.stack import Frame
@@ -63,3 +65,8 @@ def open_file(text: str) -> OpenFile:
         modified_wall_ns=Known(0) if is_file else UNASKED,
         pipe=Known(PipeFill(int(queued), int(capacity))) if kind == "pipe" else UNASKED,
     )
+
+
+def at(value: Any, number: int) -> Any:
+    """Return the value of a round: of a list the one of that place, and the last one from then on."""
+    return value[min(number, len(value) - 1)] if isinstance(value, list) else value

@@ -2,7 +2,10 @@
 
    gpus N                  how many devices
    gpu I KEY VALUE         KEY: util, mem_used, mem_total (MiB), power, limit (mW), clock, clock_most (MHz),
-                           major, minor (compute capability), peers (0: no device can read another one)
+                           major, minor (compute capability), peers (0: no device can read another one),
+                           memory_clock (MHz), reasons (bits), ecc, rows, pending, failure, links (active ones of 18;
+                           -1: it has none), fabric, mig, mode
+   xid I CODE              an error of a device; each is given once
    name TEXT               the name of every device
    proc I PID MIB          memory of a process; -1: the driver does not tell
    use I PID PERCENT       a sample of how long kernels of a process ran
@@ -184,9 +187,8 @@ Return nvmlDeviceGetGraphicsRunningProcesses_v3(Device *device, unsigned *size, 
     return 0;
 }
 Return nvmlDeviceGetClockInfo(Device *device, unsigned type, unsigned *megahertz) {
-    (void)type;
     GATE;
-    *megahertz = (unsigned)number(device->index, "clock", 1980);
+    *megahertz = (unsigned)(type == 2 ? number(device->index, "memory_clock", 3201) : number(device->index, "clock", 1980));
     return 0;
 }
 Return nvmlDeviceGetMaxClockInfo(Device *device, unsigned type, unsigned *megahertz) {
@@ -221,4 +223,98 @@ Return nvmlDeviceGetProcessUtilization(Device *device, Use *uses, unsigned *size
     *size = found;
     if (!found) return NOT_FOUND;
     return fits ? 0 : INSUFFICIENT_SIZE;
+}
+
+Return nvmlDeviceGetCurrentClocksEventReasons(Device *device, u64 *reasons) {
+    GATE;
+    *reasons = (u64)number(device->index, "reasons", 0);
+    return 0;
+}
+Return nvmlDeviceGetCurrentClocksThrottleReasons(Device *device, u64 *reasons) {
+    GATE;
+    *reasons = (u64)number(device->index, "reasons", 0);
+    return 0;
+}
+Return nvmlDeviceGetTotalEccErrors(Device *device, unsigned kind, unsigned since, u64 *errors) {
+    (void)kind;
+    (void)since;
+    GATE;
+    *errors = (u64)number(device->index, "ecc", 0);
+    return 0;
+}
+Return nvmlDeviceGetRemappedRows(Device *device, unsigned *right, unsigned *wrong, unsigned *pending, unsigned *failure) {
+    GATE;
+    *right = 0;
+    *wrong = (unsigned)number(device->index, "rows", 0);
+    *pending = (unsigned)number(device->index, "pending", 0);
+    *failure = (unsigned)number(device->index, "failure", 0);
+    return 0;
+}
+Return nvmlDeviceGetNvLinkState(Device *device, unsigned link, unsigned *active) {
+    GATE;
+    long long links = number(device->index, "links", 18);
+    if (links < 0 || link >= 18) return INVALID_ARGUMENT;
+    *active = link < links;
+    return 0;
+}
+typedef struct {
+    unsigned version;
+    unsigned char cluster[16];
+    unsigned status, clique;
+    unsigned char state;
+    unsigned health;
+} Fabric;
+Return nvmlDeviceGetGpuFabricInfoV(Device *device, Fabric *fabric) {
+    GATE;
+    fabric->state = (unsigned char)number(device->index, "fabric", 3);
+    return 0;
+}
+Return nvmlDeviceGetMigMode(Device *device, unsigned *now, unsigned *pending) {
+    GATE;
+    *now = *pending = (unsigned)number(device->index, "mig", 0);
+    return 0;
+}
+Return nvmlDeviceGetComputeMode(Device *device, unsigned *mode) {
+    GATE;
+    *mode = (unsigned)number(device->index, "mode", 0);
+    return 0;
+}
+
+typedef struct {
+    Device *device;
+    u64 type, data;
+    unsigned instance, compute_instance;
+} Event;
+static int registered[DEVICES], given;
+Return nvmlEventSetCreate(void **set) {
+    GATE;
+    *set = registered;
+    return 0;
+}
+Return nvmlDeviceRegisterEvents(Device *device, u64 types, void *set) {
+    (void)types;
+    (void)set;
+    GATE;
+    registered[device->index] = 1;
+    return 0;
+}
+Return nvmlEventSetWait_v2(void *set, Event *event, unsigned milliseconds) {
+    (void)set;
+    (void)milliseconds;
+    GATE;
+    char line[256];
+    unsigned index;
+    long long code;
+    int seen = 0, found = 0;
+    FILE *file = state();
+    while (file && !found && fgets(line, sizeof line, file)) {
+        if (sscanf(line, "xid %u %lld", &index, &code) != 2 || index >= DEVICES || !registered[index] || seen++ < given) continue;
+        given++;
+        found = 1;
+        event->device = &devices[index];
+        event->type = 8;
+        event->data = (u64)code;
+    }
+    if (file) fclose(file);
+    return found ? 0 : 10;
 }

@@ -19,12 +19,25 @@ from hangdoc.model.http import Http, HttpOutcome, HttpReply, ServerMetrics
 from hangdoc.model.locks import Locks
 from hangdoc.model.places import Places, ThreadPlaces
 from hangdoc.model.process import Process, ProcessKey
+from hangdoc.model.ras import Ras, RasRank
 from hangdoc.model.reading import Known, Missing
 from hangdoc.model.snapshot import tally_of
 from hangdoc.model.stack import Stack, Stacks, ThreadStack
+from hangdoc.model.thread import SystemCall, ThreadWait, Waits
 from hangdoc.trace.records import Trace
 from tests.properties.test_missing_readings import check, groups_of, losses_of, without, without_samples
-from tests.unit.features.synthetic import KEY, Readings, clock, cpu, links, process, progress, stack, trace, waits
+from tests.unit.features.synthetic import (
+    KEY,
+    Readings,
+    clock,
+    cpu,
+    links,
+    process,
+    progress,
+    stack,
+    trace,
+    waits,
+)
 
 LAUNCHER, RANK = process(1, "launcher"), process(100, "scheduler", 1)
 LOOP = stack("event_loop_normal", "run_scheduler_process", file="managers/scheduler.py")
@@ -65,6 +78,44 @@ def answer(tokens: int, outcome: HttpOutcome = "answered") -> Http:
     return Http(port=30000, listener="member", listener_pid=1, replies=replies, metrics=metrics)
 
 
+SLEEP = SystemCall(230, (1, 0, 0x7F00, 0, 0, 0))
+"""clock_nanosleep(2) on x86_64."""
+
+
+def asleep(tid: int) -> ThreadWait:
+    return ThreadWait(tid, "S", Known(SLEEP), Known(""), Known(900 * 10**9))
+
+
+def running(tid: int) -> ThreadWait:
+    return ThreadWait(tid, "R", Known(None), Known(""))
+
+
+def behind(ahead: int, ras: int | None = 7) -> Trace:
+    """Twelve rounds of two ranks, one of which sleeps for long; NCCL counts each, in every third round."""
+    ranks = (process(100, "scheduler", 1, rank={"tp": 0}), process(101, "scheduler", 1, rank={"tp": 1}))
+    rounds: list[Readings] = []
+    for number in range(12):
+        readings: Readings = {("gpu", None): Gpus(())}
+        for one, at in zip(ranks, (0, 1), strict=True):
+            key, tid = one.key, one.key.pid
+            readings = {
+                **readings,
+                ("cpu", key): cpu(clock(number * 1.0 if at == 0 else 0.0, slices=number if at == 0 else 0, tid=tid)),
+                ("progress", key): progress(),
+                ("links", key): links(received=0),
+                ("futex", key): Waits("x86_64", 0, (asleep(tid) if at else running(tid),)),
+                ("fds", key): OpenFiles(True, (), ()),
+                ("locks", key): Locks((), Known(None), Known(())),
+                ("stacks", key): Stacks((ThreadStack(tid, "MainThread", at == 0, False, at),)),
+            }
+        if number % 3 == 0 and ras is not None:
+            counts = (RasRank(0, ahead, 100, ranks[0].key), RasRank(1, ras, 101, ranks[1].key))
+            readings = {**readings, ("ras", None): Ras(port=1, outcome="answered", ranks=counts, leading=ahead)}
+        rounds.append(readings)
+    places = (stack("forward:3", "run_batch:1", file="llama.py"), stack("pick:9", "run_batch:1", file="llama.py"))
+    return trace(rounds, processes=ranks, stacks=places, engine="sglang")
+
+
 def ending(launcher: int, rank: int) -> Trace:
     """A launch of which nobody was left in the last round."""
     of = server(LOOP, 1.0, *[None] * 5)
@@ -86,6 +137,8 @@ CASES: dict[str, tuple[Trace, Verdict]] = {
     "tokens stand": (server(LINE, 1.0, answer(5), None, None, None, None, answer(5), places=ROUND), "busy-wait"),
     "loop of one line": (server(LINE, 1.0, *[None] * 6, places=ROUND), "busy-wait"),
     "one native call": (server(LINE, 1.0, *[None] * 6, places=CALL), "undetermined"),
+    "behind in a collective": (behind(17), "busy-wait"),
+    "counts are equal": (behind(7), "undetermined"),
     "ended in order": (ending(0, 0), "healthy"),
     "ended with a failure": (ending(0, 1 << 8), "crashed"),
 }

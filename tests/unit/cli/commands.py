@@ -111,14 +111,14 @@ def wait_until(is_true: Callable[[], bool]) -> None:
         select.select([], [], [], 0.02)
 
 
-def start(*arguments: str) -> subprocess.Popen[bytes]:
+def start(*arguments: str, **env: str) -> subprocess.Popen[bytes]:
     """Start a command whose output is read later."""
     return subprocess.Popen(
         argv(*arguments),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=environment(),
+        env={**environment(), **env},
         start_new_session=True,
     )
 

@@ -18,6 +18,8 @@ from tests.unit.features.synthetic import Readings, clock, cpu, dump, links, pro
 PACKAGE = "/venv/lib/python3.12/site-packages/vllm"
 CORE, EXECUTOR = "v1/engine/core.py", "v1/executor/multiproc_executor.py"
 WORKER, RUNNER = "v1/worker/gpu_worker.py", "v1/worker/gpu_model_runner.py"
+RUNNER_2, CPU, CPU_RUNNER = "v1/worker/gpu/model_runner.py", "v1/worker/cpu_worker.py", "v1/worker/cpu_model_runner.py"
+JIT: Phase = "jit-compile"
 QUEUE = "distributed/device_communicators/shm_broadcast.py"
 
 
@@ -48,6 +50,15 @@ LOADING = stack(("GPUModelRunner.load_model", RUNNER), ("Worker.load_model", WOR
         ),
         (stack(("GPUModelRunner.profile_run", RUNNER), ("Worker.determine_available_memory", WORKER)), "memory-pool"),
         (stack(("GPUModelRunner.capture_model", RUNNER), ("Worker.compile_or_warm_up_model", WORKER)), "graph-capture"),
+        (stack(("GPUModelRunner.load_model", RUNNER_2), ("Worker.load_model", WORKER)), "weight-load"),
+        (stack(("GPUModelRunner.execute_model", RUNNER_2), ("Worker.execute_model", WORKER), LOOP), "serving"),
+        (stack(("CPUModelRunner.warming_up_model", CPU_RUNNER), ("CPUWorker.compile_or_warm_up_model", CPU)), JIT),
+        (
+            stack(
+                ("CPUWorker.init_device", CPU),
+            ),
+            "rendezvous",
+        ),
     ],
 )
 def test_phase(seen: Stack, phase: Phase) -> None:

@@ -35,6 +35,7 @@ def seen(
     stacks: Sequence[Stack] = (LOOP,),
     of: Sequence[Process] = RANKS[:1],
     settings: dict[str, str] | None = None,
+    is_here: bool = True,
 ) -> Features:
     """Ranks that stand in these stacks, the first ones of the table, and one GPU with these holders."""
     readings: dict[tuple[str, ProcessKey | None], object] = {}
@@ -47,7 +48,7 @@ def seen(
     if gpu is not None:
         uses: Reading[tuple[GpuProcess, ...]] = Missing("gpu", "unsupported")
         if holders is not None:
-            uses = Known(tuple(GpuProcess(pid, Known(1), use) for pid, use in holders))
+            uses = Known(tuple(GpuProcess(pid, Known(1), use, Known(is_here)) for pid, use in holders))
         readings["gpu", None] = Gpus((replace(gpu, processes=uses),))
     every: list[Readings] = [readings] * rounds  # type: ignore[list-item]
     made = trace(every, processes=of, stacks=stacks, engine="sglang", settings=settings)
@@ -55,6 +56,16 @@ def seen(
 
 
 UNASKED = Missing("gpu", "unsupported")
+
+
+def test_pids_of_another_namespace() -> None:
+    """Under the host's pids the one process on the one GPU is the one member that has it open, and that is said."""
+    of = seen(SPINS, ((777, Known(1.0)),), is_here=False)
+    outcome = gpu_spins(of, of.members[KEY])
+    assert isinstance(outcome, Present)
+    assert "not visible" in outcome.because
+    two = seen(SPINS, ((777, Known(1.0)), (778, Known(0.0))), is_here=False)
+    assert isinstance(gpu_spins(two, two.members[KEY]), Unread)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hangdoc import discovery
 from hangdoc.engines.sglang import ENGINE
-from hangdoc.logs.anchors import candidates, may_be_known
+from hangdoc.logs.anchors import anchors_of, candidates, may_be_known
 from hangdoc.logs.lines import events, read_line
 from hangdoc.model.engine import LogLine
 from hangdoc.model.log import HEALTH_CHECKS
@@ -162,6 +162,12 @@ def test_texts_survive_redaction(name: str) -> None:
     for line in discovery.engine(name).log_lines:
         text = re.sub(r"\{\w+\}", "7", line.text)
         assert sentence(Tokens(), text) == text
+
+
+@pytest.mark.parametrize("name", ["sglang", "vllm", "torchrun", "generic"])
+def test_every_line_has_an_anchor(name: str) -> None:
+    """A line of a table without a plain text to look for would be found without the multi-pattern engine only."""
+    assert [one.name for one in discovery.engine(name).log_lines if not anchors_of(one.pattern.pattern)] == []
 
 
 @pytest.mark.parametrize("name", ["sglang", "vllm", "torchrun", "generic"])

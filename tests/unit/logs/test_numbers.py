@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hangdoc import discovery
 from hangdoc.diagnosis import diagnose
-from hangdoc.logs.numbers import LineNumbers, numbered
+from hangdoc.logs.numbers import FARTHEST_NUMBERED_BYTES, LineNumbers, numbered
 from hangdoc.logs.read import Wishes, read
 from hangdoc.logs.stream import Stream
 from hangdoc.model.log import LogEvent
@@ -53,6 +53,15 @@ def test_colours(size: int) -> None:
 def test_milestones_have_none() -> None:
     """Only what the report names with its line is looked for."""
     assert numbered((LogEvent(kind="milestone", name="ready", offset=3),), [b"a\nb\n"])[0].line == 0
+
+
+def test_far_lines_have_none() -> None:
+    """Far into a log no lines are counted, and the log is not read once more for them."""
+    far = LogEvent(kind="crash", name="killed", offset=FARTHEST_NUMBERED_BYTES)
+    near = LogEvent(kind="crash", name="killed", offset=3)
+    read_again = iter([b"a\nb\nKilled\n", b"this piece is not asked for"])
+    assert [event.line for event in numbered((near, far), read_again)] == [2, 0]
+    assert next(read_again) == b"this piece is not asked for"
 
 
 def test_packed_and_rotated(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from hangdoc.diagnosis import diagnose
+from hangdoc.engines.vllm import ENGINE
+from hangdoc.logs.lines import read_line
 from hangdoc.logs.read import Wishes, read
 from hangdoc.model.diagnosis import Diagnosis
 
@@ -79,3 +81,46 @@ def test_verdicts(text: str, verdict: str, tmp_path: Path) -> None:
 def test_who_died(tmp_path: Path) -> None:
     """The worker that died first is named, not the engine that noticed."""
     assert [one.rank.get("tp") for one in of(V1 + DEAD, tmp_path).culprits] == [1]
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        # 0.16 to 0.32, with and without its logo
+        (f"{SERVER} INFO 11-29 12:00:00 [utils.py:279] vLLM server version 0.20.2, serving model m", "server-args"),
+        (f"{SERVER} INFO 11-29 12:00:00 [utils.py:279]   █▄█▀ █     █     █     █  version 0.20.2", "server-args"),
+        (f"{SERVER} INFO 11-29 12:00:00 [entry.py:140] Starting vLLM server on http://0.0.0.0:8000", "http-listening"),
+        # 0.20 to 0.32
+        (f"{CORE} INFO 11-29 12:00:00 [monitor.py:53] torch.compile took 9.14 s in total", "compile-end"),
+        (
+            f"{CORE} INFO 11-29 12:00:00 [backends.py:1167] encoder: Dynamo bytecode transform time: 3 s",
+            "compile-begin",
+        ),
+        (f"{CORE} INFO 11-29 12:00:00 [kv_cache_utils.py:2328] CPU KV cache size: 1,024 tokens", "kv-cache-allocated"),
+        ("Capturing eagle prefill CUDA graphs:  40%|####      | 2/5 [00:01<00:01,  2.00it/s]", "capture-bar"),
+        (f"{CORE} ERROR 11-29 12:00:00 [multiproc_executor.py:316] WorkerProc hit an exception.", "worker-failed"),
+        (
+            (
+                f"{CORE} ERROR 11-29 12:00:00 [multiproc_executor.py:316] Worker proc VllmWorker-1 died unexpectedly "
+                "(exit code: -9), shutting down executor."
+            ),
+            "worker-died",
+        ),
+        (
+            (
+                f"{SERVER} ERROR 11-29 12:00:00 [core_client.py:818] [shutdown] MPClient: engine core exited "
+                "unexpectedly; starting cleanup"
+            ),
+            "core-died",
+        ),
+        (
+            f"{SERVER} INFO 11-29 12:00:00 [launcher.py:254] [shutdown] API server: shutdown triggered",
+            "shutdown",
+        ),
+    ],
+)
+def test_wordings_of_newer_releases(line: str, name: str) -> None:
+    """What was reworded since 0.12 is the same event."""
+    event = read_line(line, ENGINE)
+    assert event is not None
+    assert event.name == name

@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from hangdoc.model.gpu import Gpu, GpuProcess, Gpus
+from hangdoc.model.gpu import Gpu, GpuHealth, GpuProcess, Gpus, KernelXid
 from hangdoc.model.reading import Known, Missing
 from hangdoc.procfs.stat import parse_stat
+from hangdoc.trace import wording
+from hangdoc.trace.tokens import Tokens
 from hangdoc_probes import gpu
+from hangdoc_probes._kernel_log import KernelLog
 from tests.fake_nvml.stub import FakeNvml
 from tests.unit.probes.targets import round_of
 
@@ -76,10 +79,109 @@ def test_every_field_is_read(nvml: FakeNvml, session: gpu.GpuSession) -> None:
     assert (second.power_w, second.power_limit_w) == (Known(350.5), Known(700.0))
     assert isinstance(second.processes, Known)
     told, untold = second.processes.value
-    assert told == GpuProcess(4711, Known(1500 << 20), Known(0.47))
+    assert told == GpuProcess(4711, Known(1500 << 20), Known(0.47), told.is_here)
     assert isinstance(untold.used_bytes, Missing)
     assert untold.util_ratio == Known(0.0)
     assert (second.sm_clock_mhz, second.sm_clock_most_mhz) == (Known(345), Known(1980))
+
+
+def health_of(device: Gpu) -> GpuHealth:
+    assert isinstance(device.health, Known), device.health
+    return device.health.value
+
+
+def test_what_a_card_complains_of_is_read(nvml: FakeNvml, session: gpu.GpuSession) -> None:
+    """Errors, rows, links, fabric, modes and what holds the clocks back come by card."""
+    ill = ("ecc 3", "rows 2", "pending 1", "failure 1", "links 17", "fabric 2", "mig 1", "mode 3", "reasons 68")
+    nvml.says(*TWO, *(f"gpu 1 {one}" for one in ill), "gpu 1 memory_clock 2619")
+    first, second = found(session.read())
+    assert health_of(first) == GpuHealth(
+        ecc_errors=Known(0),
+        remapped_rows=Known(0),
+        remap_pending=Known(value=False),
+        remap_failed=Known(value=False),
+        nvlinks=Known((18, 18)),
+        fabric=Known("completed"),
+        mig=Known(value=False),
+        compute_mode=Known("default"),
+        xids=Known(()),
+    )
+    ill_one = health_of(second)
+    assert (ill_one.ecc_errors, ill_one.remapped_rows, ill_one.nvlinks) == (Known(3), Known(2), Known((17, 18)))
+    assert (ill_one.fabric, ill_one.compute_mode) == (Known("in-progress"), Known("exclusive-process"))
+    assert all(one == Known(value=True) for one in (ill_one.remap_pending, ill_one.remap_failed, ill_one.mig))
+    assert second.clock_reasons == Known(("power-cap", "hardware-hot"))
+    assert second.memory_clock_mhz == Known(2619)
+
+
+def test_cards_without_links_and_fabric(nvml: FakeNvml, session: gpu.GpuSession) -> None:
+    """A card that has none of it says so, and that is no missing reading; a refusal is one."""
+    nvml.says("gpus 1", "gpu 0 links -1", "fail nvmlDeviceGetGpuFabricInfoV 3", "fail nvmlDeviceGetTotalEccErrors 3")
+    found_health = health_of(found(session.read())[0])
+    assert (found_health.nvlinks, found_health.fabric) == (Known((0, 0)), Known("none"))
+    assert isinstance(found_health.ecc_errors, Missing)
+    assert found_health.ecc_errors.reason == "unsupported"
+
+
+def test_errors_while_watched_are_kept(nvml: FakeNvml, session: gpu.GpuSession) -> None:
+    """An Xid that the driver gives between two polls is told from then on, of its own card only."""
+    assert [health_of(one).xids for one in found(session.read())] == [Known(()), Known(())]
+    nvml.says(*TWO, "xid 1 79", "xid 1 154")
+    for _ in range(2):
+        assert [health_of(one).xids for one in found(session.read())] == [Known(()), Known((79, 154))]
+
+
+def test_a_wait_for_errors_that_hangs_costs_the_errors_only(
+    nvml: FakeNvml, session: gpu.GpuSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the wait for events does not return, the next program reads everything else."""
+    found(session.read())
+    monkeypatch.setattr(gpu, "ANSWER_S", 1.0)
+    nvml.says(*TWO, "hang nvmlEventSetWait_v2")
+    assert isinstance(session.read(), Missing)
+    monkeypatch.setattr(gpu, "ANSWER_S", 60.0)
+    first, _ = found(session.read())
+    assert isinstance(health_of(first).xids, Missing)
+    assert health_of(first).fabric == Known("completed")
+
+
+def test_an_older_driver_knows_the_older_name(nvml: FakeNvml, session: gpu.GpuSession) -> None:
+    """Where the reasons for the clocks have their older name only, they are read all the same."""
+    nvml.says(*TWO, "gpu 0 reasons 4", "fail nvmlDeviceGetCurrentClocksEventReasons 13")
+    assert found(session.read())[0].clock_reasons == Known(("power-cap",))
+
+
+def test_the_kernels_log_is_read_for_errors(tmp_path: Path) -> None:
+    """Errors of the driver are found in the log, and read on from there; other lines are none."""
+    path = tmp_path / "kmsg"
+    os.mkfifo(path)
+    keep = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+    log = KernelLog(str(path))
+    os.write(keep, b"6,1,100,-;NVRM: loading\n")
+    assert log.read() == Known(())
+    os.write(keep, b"3,2,200,-;NVRM: Xid (PCI:0000:65:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off\n")
+    assert log.read() == Known((KernelXid(79, 200_000),))
+    log.close()
+    os.close(keep)
+
+
+def test_a_kernels_log_that_may_not_be_read(tmp_path: Path) -> None:
+    """No right to read it, or none there, is a missing reading with a remedy."""
+    reading = KernelLog(str(tmp_path / "none")).read()
+    assert isinstance(reading, Missing)
+    assert reading.remedy
+    assert wording.sentence(Tokens(), f"{reading.detail} {reading.remedy}") == f"{reading.detail} {reading.remedy}"
+
+
+def test_whether_a_pid_is_one_of_this_machines(nvml: FakeNvml, session: gpu.GpuSession) -> None:
+    """A pid that /proc has, and one that no process can have here, are told apart."""
+    nvml.says("gpus 1", f"proc 0 {os.getpid()} 1", "proc 0 4194305 1")
+    processes = found(session.read())[0].processes
+    assert isinstance(processes, Known)
+    assert {one.pid: one.is_here for one in processes.value} == {
+        os.getpid(): Known(value=True),
+        4_194_305: Known(value=False),
+    }
 
 
 def test_a_gpu_on_which_nobody_ran_lists_no_use(nvml: FakeNvml, session: gpu.GpuSession) -> None:

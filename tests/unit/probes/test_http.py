@@ -21,7 +21,7 @@ from hangdoc.model.snapshot import Sample
 from hangdoc.sampling.probe import Context
 from hangdoc.trace import wording
 from hangdoc.trace.tokens import Tokens
-from hangdoc_probes import http
+from hangdoc_probes import _network, http
 from hangdoc_probes._metrics import parse_metrics
 from tests.unit.probes.targets import OBEDIENT, Target, missing, process_of, round_of
 
@@ -281,7 +281,7 @@ def test_a_namespace_that_cannot_be_entered(monkeypatch: pytest.MonkeyPatch) -> 
     def refused(path: str) -> None:
         raise PermissionError(1, "Operation not permitted", path)
 
-    monkeypatch.setattr(http, "enter", refused)
+    monkeypatch.setattr(_network, "enter", refused)
     with running_with(NAMESPACE + SERVER, "{}") as target:
         lack = missing(ask(context_of(target.hear()), target.process)[0])
     assert lack.reason == "denied"

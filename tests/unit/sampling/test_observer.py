@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -340,3 +341,30 @@ def test_a_probe_that_is_taken_after_the_end() -> None:
         last = list(observer.rounds())[-1]
     assert taken == ["3 left", "0 left"]
     assert [one.process for one in last.samples] == [KEYS[0]]
+
+
+def test_a_probe_on_request_is_taken_when_asked_for() -> None:
+    """It is in no round, comes once with the last one, and what it does not tell in time is missing."""
+    session = Scripted(nothing)
+    asked = replace(probe(session), on_request=True)
+    with Observer(CONTEXT, [asked], lambda: MEMBERS, TICK_S) as observer:
+        first = next(iter(observer.rounds()))
+        assert first.samples == ()
+        assert observer.request("nobody") is None
+        found = observer.request("scripted")
+    assert found is not None
+    assert [one.process for one in found.samples] == [process.key for process in first.processes]
+    assert found.tally == {"scripted": len(MEMBERS)}
+    assert session.closed == 1
+
+
+def test_a_probe_on_request_that_blocks_is_not_waited_for() -> None:
+    """Each process that it did not come to by its deadline is Missing with the reason timeout."""
+    release = threading.Event()
+    blocked = replace(probe(Scripted(lambda _now, _key: (release.wait(), None)[1]), deadline_s=0.05), on_request=True)
+    with Observer(CONTEXT, [blocked], lambda: MEMBERS, TICK_S) as observer:
+        next(iter(observer.rounds()))
+        found = observer.request("scripted")
+        release.set()
+    assert found is not None
+    assert {one.reading.reason for one in found.samples if isinstance(one.reading, Missing)} == {"timeout"}

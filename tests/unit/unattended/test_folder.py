@@ -14,8 +14,10 @@ from hangdoc.model.snapshot import Snapshot
 from hangdoc.observe.ring import Ring
 from hangdoc.trace.reader import read
 from hangdoc.trace.records import Trace
-from hangdoc.unattended import folder as module
-from hangdoc.unattended.folder import Folder, write_compact
+from hangdoc.unattended import shelf as module
+from hangdoc.unattended.folder import Folder
+from hangdoc.unattended.segment import write_compact
+from hangdoc.unattended.shelf import Shelf
 from tests.unit.cli.commands import LONGEST_S, WAITS, complaint, program, python, run, start, wait_until
 from tests.unit.observe.rounds import HEADER, RANK, alive, log, snapshot, stack, stacks
 from tests.unit.unattended.launches import files_in
@@ -27,18 +29,18 @@ class Recorded:
     def __init__(self, path: Path, limit_bytes: int = module.LIMIT_BYTES) -> None:
         self.complaints: list[str] = []
         self.ring = Ring(HEADER, 4)
-        self.folder = Folder(path, self.complaints.append, limit_bytes).attach(HEADER, self.ring.trace)
+        self.shelf = Shelf(path, self.complaints.append, limit_bytes)
 
     def add(self, one: Snapshot) -> None:
         self.ring.add(one)
-        self.folder.add(one, self.ring.stacks)
+        self.shelf.add(one, self.ring.trace())
 
     def play(self, rounds: range) -> None:
         for index in rounds:
             self.add(alive(index))
 
     def keep(self) -> None:
-        self.folder.keep("hang", self.ring.trace(), lambda trace: f"{len(trace.snapshots)}\n")
+        self.shelf.keep(self.shelf.evidence("hang"), self.ring.trace(), lambda trace: f"{len(trace.snapshots)}\n")
 
 
 def test_the_window_rolls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +48,7 @@ def test_the_window_rolls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(module, "WINDOW_ROUNDS", 10)
     recorded = Recorded(tmp_path / "new" / "folder")
     recorded.play(range(25))
-    recorded.folder.__exit__(None, None, None)
+    recorded.shelf.end(recorded.shelf.written)
     spans = [[one.index for one in read(path).snapshots] for path in files_in(tmp_path / "new" / "folder", "window-*")]
     assert sorted((span[0], span[-1]) for span in spans) == [(0, 9), (6, 19), (16, 24)]
     assert all(span == sorted(set(span)) for span in spans)
@@ -106,7 +108,7 @@ def test_a_second_watch_goes_on(tmp_path: Path) -> None:
     assert len(files_in(tmp_path, "window-*")) == 3  # the others are still being written
     assert not files_in(tmp_path, "hang-*")
     for recorded in (first, second):
-        recorded.folder.__exit__(None, None, None)
+        recorded.shelf.end(recorded.shelf.written)
     third.keep()
     assert len(files_in(tmp_path, "window-*")) == 1
 
@@ -132,6 +134,7 @@ def test_a_disk_that_fails_and_comes_back(tmp_path: Path, monkeypatch: pytest.Mo
     assert str(folder) in recorded.complaints[0]
     folder.mkdir()
     recorded.play(range(6, 9))
+    assert (recorded.shelf.lost, len(recorded.complaints)) == (0, 1)
     (window,) = files_in(folder, "window-*")
     assert read(window).snapshots[-1].index == 8
     (former,) = files_in(tmp_path / "away", "window-*")

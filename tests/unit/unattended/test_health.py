@@ -15,7 +15,7 @@ import pytest
 from hangdoc.errors import HangdocError
 from hangdoc.model.diagnosis import HANG_VERDICTS, Grade, Verdict
 from hangdoc.unattended.health import HANGS, SCHEMA, STALE_AFTER_S, judge
-from hangdoc.unattended.state import StateFile
+from hangdoc.unattended.state import State, StateFile
 from tests.unit.cli.commands import run, wait_until
 from tests.unit.report.diagnoses import a_diagnosis
 
@@ -149,7 +149,7 @@ def test_since_is_when_it_became_so(tmp_path: Path) -> None:
 def test_a_state_that_cannot_be_written(tmp_path: Path) -> None:
     """It is said before the watch begins."""
     with pytest.raises(HangdocError, match="absent/state cannot be written"):
-        StateFile(tmp_path / "absent" / "state").begin()
+        State(tmp_path / "absent" / "state", print).begin()
 
 
 @pytest.mark.parametrize(

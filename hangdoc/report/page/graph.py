@@ -1,0 +1,151 @@
+"""The wait graph, drawn: who waits stands left, who has to move stands right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hangdoc.model.diagnosis import Wait, WaitEnd
+from hangdoc.report.material import Material
+from hangdoc.report.page.blocks import folded, listed, many, note, section, wide
+from hangdoc.report.page.markup import Html, each, element, together
+from hangdoc.report.waitgraph import Arrow, Graph, Node, graph, is_sure
+
+BOX_WIDTH, BOX_HEIGHT, ACROSS, DOWN, EDGE = 216, 50, 110, 24, 12
+"""The drawing's own units, which are pixels on the screen. Arbitrary: a column and its arrows fit a telephone."""
+
+MOST_LETTERS = 30
+"""Letters of a line in a box; the list below has all. Arbitrary: what fits."""
+
+
+def waits(material: Material) -> Html:
+    """Return the section."""
+    found = graph(material)
+    title = "Who waits for whom"
+    if not material.diagnosis.waits:
+        return section("waits", title, note("No process of the launch was seen to wait for another one."))
+    return section("waits", title, note(_told(found)), wide(title, _picture(found)), _in_words(material))
+
+
+def _told(found: Graph) -> str:
+    sure = any(arrow.sure for arrow in found.arrows)
+    if not sure:
+        return "Every one of these waits looks the same when nothing is wrong; none of them says that it hangs."
+    left = (
+        f" {many(found.unsure, 'more wait')} that look the same when nothing is wrong are in the list."
+        if found.unsure
+        else ""
+    )
+    return f"An arrow leads from who waits to who is waited for.{left}"
+
+
+def _picture(found: Graph) -> Html:
+    places = _placed(found)
+    right = max(x for x, _ in places.values()) + BOX_WIDTH + EDGE
+    bottom = max(y for _, y in places.values()) + BOX_HEIGHT + EDGE
+    arrows = each(_arrow(one, places, found) for one in found.arrows)
+    boxes = each(_box(node, places[node.number]) for node in found.nodes)
+    return element(
+        "svg",
+        _heads(),
+        arrows,
+        boxes,
+        viewBox=f"0 0 {right} {bottom}",
+        width=right,
+        height=bottom,
+        role="img",
+        aria_label="Wait graph; the list below says the same",
+        class_="graph",
+    )
+
+
+def _placed(found: Graph) -> dict[int, tuple[int, int]]:
+    """Return the corner of each box: columns from left to right, each in the middle of the tallest one."""
+    columns: dict[int, list[Node]] = {}
+    for node in found.nodes:
+        columns.setdefault(node.column, []).append(node)
+    tallest = max(map(len, columns.values()))
+    places: dict[int, tuple[int, int]] = {}
+    for position, column in enumerate(sorted(columns)):
+        nodes = columns[column]
+        top = EDGE + (tallest - len(nodes)) * (BOX_HEIGHT + DOWN) // 2
+        for row, node in enumerate(nodes):
+            places[node.number] = (EDGE + position * (BOX_WIDTH + ACROSS), top + row * (BOX_HEIGHT + DOWN))
+    return places
+
+
+def _heads() -> Html:
+    point = element("path", d="M0 0 L8 4 L0 8 Z")
+    marks = (
+        element(
+            "marker",
+            point,
+            id=f"head-{name}",
+            class_=f"head-{name}",
+            markerWidth=8,
+            markerHeight=8,
+            refX=7,
+            refY=4,
+            orient="auto",
+            markerUnits="userSpaceOnUse",
+        )
+        for name in ("sure", "unsure")
+    )
+    return element("defs", each(marks))
+
+
+def _box(node: Node, place: tuple[int, int]) -> Html:
+    x, y = place
+    kind = "box accused" if node.accused else "box"
+    texts = (
+        element("text", _cut(node.title), x=x + 12, y=y + 21, class_="title"),
+        element("text", _cut(node.below), x=x + 12, y=y + 38, class_="below"),
+    )
+    shape = element(
+        "rect", x=x, y=y, width=BOX_WIDTH, height=BOX_HEIGHT, rx=6, class_="absent" if node.absent else None
+    )
+    return element("g", element("title", f"{node.title}, {node.below}"), shape, *texts, class_=kind)
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= MOST_LETTERS else f"{line[: MOST_LETTERS - 1]}\N{HORIZONTAL ELLIPSIS}"
+
+
+def _arrow(arrow: Arrow, places: Mapping[int, tuple[int, int]], found: Graph) -> Html:
+    kind = "sure" if arrow.sure else "unsure"
+    (x0, y0), (x1, y1) = places[arrow.start], places[arrow.end]
+    between = [one for one in found.arrows if {one.start, one.end} == {arrow.start, arrow.end}]
+    shift = (between.index(arrow) - (len(between) - 1) / 2) * 15
+    y0, y1 = y0 + BOX_HEIGHT // 2 + int(shift), y1 + BOX_HEIGHT // 2 + int(shift)
+    if x1 > x0:
+        start, end, bend = x0 + BOX_WIDTH, x1, ACROSS // 2
+    elif x1 < x0:
+        start, end, bend = x0, x1 + BOX_WIDTH, -ACROSS // 2
+    else:
+        start, end, bend = x0 + BOX_WIDTH, x1 + BOX_WIDTH, ACROSS // 2
+    path = f"M{start} {y0} C{start + bend} {y0} {end - (bend if x1 != x0 else -bend)} {y1} {end} {y1}"
+    middle = (start + end) / 2 if x1 != x0 else start + bend * 0.8
+    label = f"{arrow.through} x{arrow.count}" if arrow.count > 1 else arrow.through
+    return element(
+        "g",
+        element("path", d=path, marker_end=f"url(#head-{kind})"),
+        element("text", label, x=middle, y=(y0 + y1) / 2 - 5, text_anchor="middle"),
+        class_=f"arrow {kind}",
+    )
+
+
+def _in_words(material: Material) -> Html:
+    waits_ = material.diagnosis.waits
+    sure = [_wait(one, material) for one in waits_ if is_sure(one)]
+    unsure = [_wait(one, material) for one in waits_ if not is_sure(one)]
+    rest = folded(f"{many(len(unsure), 'wait')} that look the same when nothing is wrong", listed(unsure))
+    return together(listed(sure, class_="waits") if sure else None, rest if unsure else None)
+
+
+def _wait(wait: Wait, material: Material) -> str:
+    detail = f", {wait.detail}" if wait.detail else ""
+    return f"{_end(wait.from_, material)} waits for {_end(wait.to, material)} ({wait.through}{detail})"
+
+
+def _end(end: WaitEnd, material: Material) -> str:
+    thread = "" if end.tid in (None, end.pid) else f" thread {end.tid}"
+    return f"{material.name(end.pid)} {end.pid}{thread}"

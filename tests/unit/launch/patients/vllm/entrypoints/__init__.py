@@ -1,0 +1,1 @@
+"""What `vllm` is started with."""
