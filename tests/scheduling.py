@@ -89,6 +89,21 @@ class Scheduling(LoadScopeScheduling):
         for node in self.nodes * 2:
             self._reschedule(node)
 
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Give the tests of a worker that is gone to others, but not the one that it was at: it has failed."""
+        units = self.assigned_work.pop(node)
+        left = [(unit, test) for unit, tests in units.items() for test, is_done in tests.items() if not is_done]
+        if not left:
+            return None
+        (at, crashed), others = left[0], left[1:]
+        units[at][crashed] = True
+        for unit in dict.fromkeys(unit for unit, _ in reversed(others)):
+            self.workqueue[unit] = units[unit]
+            self.workqueue.move_to_end(unit, last=False)
+        for one in self.nodes:
+            self._reschedule(one)
+        return crashed
+
     def _order(self, test: str) -> tuple[bool, ...]:
         """The order of the collection, but what mostly waits before what computes: its end is not the run's."""
         return self._places[test].act, not LIVE_TESTS.match(test)

@@ -7,8 +7,6 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-import pytest
-
 from tests.scheduling import Act, places
 from tests.unit.cli.commands import LONGEST_S, REPOSITORY, environment
 
@@ -24,32 +22,38 @@ def pytest_runtest_call(item):
     os.write(log, f"ends {os.environ['PYTEST_XDIST_WORKER']} {item.path.parent.name}\\n".encode())
     os.close(log)
 """
-TESTS = "import pytest\n\n@pytest.mark.parametrize('number', range({count}))\ndef test_a(number): pass\n"
+TESTS = """
+import os, pytest
+
+@pytest.mark.parametrize("number", range({count}))
+def test_a(number):
+    if str(number) == os.environ.get("LETHAL"):
+        os._exit(1)
+"""
 FILES = {"tests/unit/cli/test_a.py": 12, "tests/patients/test_patients.py": 8, "tests/sglang/test_rig.py": 6}
 
 
-@pytest.fixture
-def told(tmp_path: Path) -> list[tuple[str, str, str]]:
-    """What a small project with tests of every act tells: who begins and ends, in which worker, in which folder."""
+def run(project: Path, **env: str) -> tuple[list[tuple[str, str, str]], str]:
+    """Run a small project with tests of every act in three workers; who began and ended where, and what pytest said."""
     for path, count in FILES.items():
-        (tmp_path / path).parent.mkdir(parents=True)
-        (tmp_path / path).write_text(TESTS.format(count=count))
-    (tmp_path / "conftest.py").write_text(CONFTEST)
-    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib\n")
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "3", str(tmp_path)]
-    own = {"PYTHONPATH": str(REPOSITORY), "TOLD": str(tmp_path / "told")}
+        (project / path).parent.mkdir(parents=True)
+        (project / path).write_text(TESTS.format(count=count))
+    (project / "conftest.py").write_text(CONFTEST)
+    (project / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib\n")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "3", str(project)]
+    own = {"PYTHONPATH": str(REPOSITORY), "TOLD": str(project / "told"), **env}
     kept = {name: value for name, value in environment().items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
-        command, cwd=tmp_path, env={**kept, **own}, capture_output=True, text=True, timeout=LONGEST_S, check=False
+        command, cwd=project, env={**kept, **own}, capture_output=True, text=True, timeout=LONGEST_S, check=False
     )
-    assert done.returncode == 0, done.stdout
-    assert f"{sum(FILES.values())} passed" in done.stdout
-    lines = (line.split() for line in (tmp_path / "told").read_text().splitlines())
-    return [(word, worker, folder) for word, worker, folder in lines]
+    lines = (line.split() for line in (project / "told").read_text().splitlines())
+    return [(word, worker, folder) for word, worker, folder in lines], done.stdout
 
 
-def test_acts_follow_each_other(told: list[tuple[str, str, str]]) -> None:
+def test_acts_follow_each_other(tmp_path: Path) -> None:
     """Small tests run in several workers; patients in one, alone, until only the last is left; only then servers do."""
+    told, said = run(tmp_path)
+    assert f"{sum(FILES.values())} passed" in said
     workers: dict[str, set[str]] = defaultdict(set)
     for _, worker, folder in told:
         workers[folder].add(worker)
@@ -59,6 +63,12 @@ def test_acts_follow_each_other(told: list[tuple[str, str, str]]) -> None:
     first, alone = folders.index("patients"), 2 * (FILES["tests/patients/test_patients.py"] - 1)
     assert set(folders[first : first + alone]) == {"patients"}
     assert "sglang" not in folders[:first]
+
+
+def test_a_worker_that_dies_costs_the_test_that_it_was_at(tmp_path: Path) -> None:
+    """One test in each file kills its worker: these three fail, and all others run."""
+    _, said = run(tmp_path, LETHAL="5")
+    assert f"3 failed, {sum(FILES.values()) - 3} passed" in said
 
 
 def test_what_shares_something_dear_goes_together() -> None:
