@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hangdoc.ending.kinship import control_group
 from hangdoc.ending.records import Supervisor
+from hangdoc.ending.scripts import may_repeat
 from hangdoc.launch.commands import base_name
 from hangdoc.launch.complaints import shown
 from hangdoc.launch.forest import Forest
@@ -35,6 +36,9 @@ KNOWN = {
 DIRECTORY_BOUND = {"runsv": "sv down {}", "s6-supervise": "s6-svc -d {}"}
 """Supervisors of one directory, which is their argument."""
 
+MOST_ABOVE = 64
+"""Scripts that are followed upwards; a table read while pids were reused could have a loop. Arbitrary."""
+
 AMONG_SERVICES = {"user@", "init.scope", "sshd.service", "ssh.service", "cron.service", "docker.service"}
 """Services that start other people's programs: that one of them is above a launch does not mean that it restarts it."""
 
@@ -43,7 +47,8 @@ def supervisors(forest: Forest, top: Entry) -> tuple[Supervisor, ...]:
     """Name what restarts a launch, nearest first; top: its outermost member.
 
     Rule: a systemd service whose control group holds it; else its parent, if that is a known supervisor or a program
-    that is neither shell nor terminal. A home-made parent may or may not start it again: it is named, and no command
+    that is neither shell nor terminal; else the nearest script above that has a loop and is no member, for it
+    runs other programs, too. A home-made parent may or may not start it again: it is named, and no command
     that ends it is proposed.
     """
     found: list[Supervisor] = []
@@ -51,11 +56,24 @@ def supervisors(forest: Forest, top: Entry) -> tuple[Supervisor, ...]:
     if parent is not None and parent.kind in {"manager", "program", "host"} and top.ppid != 1:
         named = _named(forest, parent)
         found += [named] if named is not None else []
+    elif (script := _looping(forest, parent)) is not None:
+        found.append(Supervisor(f"script with a loop ({shown(script.title)})", script.pid, f"kill {script.pid}"))
     unit = service_of(control_group(forest.proc, top.pid))
     if unit and not any(unit.startswith(one) for one in AMONG_SERVICES):
         user = " --user" if USER_UNIT.search(control_group(forest.proc, top.pid)) else ""
         found.append(Supervisor(f"systemd service {unit}", None, f"systemctl{user} stop {shlex.quote(unit)}"))
     return tuple(found)
+
+
+def _looping(forest: Forest, above: Entry | None) -> Entry | None:
+    """Return the nearest script above that may come to its launch a second time."""
+    for _ in range(MOST_ABOVE):
+        if above is None or above.kind != "wrapper" or above.pid == 1 or above.pid in forest.never:
+            return None
+        if may_repeat(forest.proc, above):
+            return above
+        above = forest.table.get(above.ppid)
+    return None
 
 
 def service_of(group: str) -> str:
