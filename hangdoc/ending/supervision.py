@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from pathlib import Path
 
 from hangdoc.ending.kinship import control_group
 from hangdoc.ending.records import Supervisor
 from hangdoc.ending.scripts import may_repeat
-from hangdoc.launch.commands import base_name
+from hangdoc.launch.commands import base_name, parse_python
 from hangdoc.launch.complaints import shown
 from hangdoc.launch.forest import Forest
+from hangdoc.launch.marker import read_variable
 from hangdoc.launch.table import Entry
 
 UNIT = re.compile(r"/([^/]+\.service)(?:/|$)")
@@ -54,7 +54,7 @@ def supervisors(forest: Forest, top: Entry) -> tuple[Supervisor, ...]:
     found: list[Supervisor] = []
     parent = forest.table.get(top.ppid)
     if parent is not None and parent.kind in {"manager", "program", "host"} and top.ppid != 1:
-        named = _named(forest, parent)
+        named = _named(forest, parent, top)
         found += [named] if named is not None else []
     elif (script := _looping(forest, parent)) is not None:
         found.append(Supervisor(f"script with a loop ({shown(script.title)})", script.pid, f"kill {script.pid}"))
@@ -86,15 +86,24 @@ def service_of(group: str) -> str:
     return units[-1] if units else ""
 
 
-def _named(forest: Forest, parent: Entry) -> Supervisor | None:
+def _program(forest: Forest, top: Entry) -> str:
+    """Return what supervisord calls a program, GROUP:NAME; its children are started with both. "NAME" when untold."""
+    told = [read_variable(forest.proc, top.key, name) for name in ("SUPERVISOR_GROUP_NAME", "SUPERVISOR_PROCESS_NAME")]
+    return shlex.quote(":".join(told)) if all(told) else "NAME"
+
+
+def _named(forest: Forest, parent: Entry, top: Entry) -> Supervisor | None:
     name = base_name(parent.argv[0]) if parent.argv else parent.comm
     if parent.pid in forest.never:
         return None  # the caller of hangdoc itself: it waits for hangdoc
     if name in DIRECTORY_BOUND and len(parent.argv) > 1:
         return Supervisor(name, parent.pid, DIRECTORY_BOUND[name].format(shlex.quote(parent.argv[-1])))
-    for part in (name, Path(parent.argv[1]).name if len(parent.argv) > 1 else ""):
+    python = parse_python(parent.argv)
+    program = python.program if python is not None else "".join(parent.argv[1:2])
+    for part in (name, base_name(program)):
         if part in KNOWN:
-            return Supervisor(part, parent.pid, KNOWN[part])
+            called = _program(forest, top) if part == "supervisord" else "NAME"
+            return Supervisor(part, parent.pid, KNOWN[part].replace("NAME", called))
     if parent.kind != "program":
         return None
     return Supervisor(shown(parent.title), parent.pid, "")  # most of these start it once: a test runner, a notebook

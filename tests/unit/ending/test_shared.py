@@ -120,6 +120,18 @@ def test_a_script_with_a_loop_and_other_programs_is_named(theatre: Theatre) -> N
     assert bash.pid not in {one["pid"] for one in planned["members"]}
 
 
+def test_a_program_of_supervisord_is_named_as_supervisord_calls_it(theatre: Theatre) -> None:
+    """supervisord tells its children their name: the command that stops the launch for good is complete with it."""
+    (theatre.folder / "supervisord").write_text(SUBREAPER)
+    names = ["env", "SUPERVISOR_GROUP_NAME=llm", "SUPERVISOR_PROCESS_NAME=llm_0"]
+    above = theatre.start([sys.executable, "-S", str(theatre.folder / "supervisord"), *names, *theatre.server()])
+    cast = theatre.wait_for("launcher", "rank0", "rank1")
+    planned = json.loads(theatre.kill_clean(str(cast["rank0"].pid), "--dry-run", "--json").out)["launches"][0]
+    assert [(one["pid"], one["name"], one["command"]) for one in planned["supervisors"]] == [
+        (above.pid, "supervisord", "supervisorctl stop llm:llm_0")
+    ]
+
+
 def test_a_fork_that_a_subreaper_adopted_is_a_member(theatre: Theatre) -> None:
     """Under a subreaper (tini -s, systemd --user, slurmstepd) a lost fork has a parent, and is found all the same."""
     above = theatre.start([sys.executable, "-S", "-c", SUBREAPER, *theatre.server()], act="double_forked")
