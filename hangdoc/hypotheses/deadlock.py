@@ -223,6 +223,15 @@ _LOCKS = frozenset({"futex", "python-lock"})
 
 
 def _culprits(case: Case) -> tuple[Culprit, ...]:
+    """Return who has to move: of a circle in which somebody waits for an end, that one; otherwise everybody in it.
+
+    Why: whoever waits for a word of it cannot end before; it could give that word instead of waiting. Not so in a
+    server that is known, whose launcher waits by design.
+    """
+    edges = _circle(case)
+    joining = sorted({starts_at(edge) for edge in edges if edge.through == "child"})
+    if joining and len(joining) < len(edges) and not signs.is_server(case.features):
+        return tuple(culprit_at(case.features, thread, "waits for an end that waits for it") for thread in joining)
     passive = standing_graph(case.features).passive
     threads = sorted({starts_at(edge) for edge in _circle(case)})
     # A launcher is named only when nobody else is in the circle: then its own threads are.

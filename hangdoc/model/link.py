@@ -19,6 +19,8 @@ class LinkEnd(Struct, frozen=True, array_like=True):
 
     inherited: it holds the end only because a fork copied it; command: the kernel's short name of the process;
     tree_ticks: CPU time of it and all its descendants so far, in clock ticks, of whoever holds a file lock.
+    stopped, awaited_pid: of one outside the launch, that a signal has stopped it, and whose end its only thread waits
+    for; None when it waits for nobody's, or for anybody's.
     """
 
     process: ProcessKey
@@ -27,6 +29,8 @@ class LinkEnd(Struct, frozen=True, array_like=True):
     inherited: bool = False
     command: str = ""
     tree_ticks: int | None = None
+    stopped: bool = False
+    awaited_pid: int | None = None
 
 
 class Link(Struct, frozen=True, kw_only=True):

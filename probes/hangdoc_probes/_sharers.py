@@ -109,7 +109,11 @@ class Outsiders:
 
     def _end(self, pid: int) -> LinkEnd | None:
         line = self._line(pid)
-        return None if line is None or line.state in "ZX" else LinkEnd(ProcessKey(pid, line.start_ticks), False, command=line.name)
+        return (
+            None
+            if line is None or line.state in "ZX"
+            else LinkEnd(ProcessKey(pid, line.start_ticks), False, command=line.name)
+        )
 
 
 def sees_all(proc: Path) -> bool:

@@ -41,14 +41,12 @@ def together(*pids: int) -> dict[int, Locks]:
     return {
         sample.process.pid: sample.reading.value
         for sample in taken
-        if sample.process is not None
-        and isinstance(sample.reading, Known)
-        and isinstance(sample.reading.value, Locks)
+        if sample.process is not None and isinstance(sample.reading, Known) and isinstance(sample.reading.value, Locks)
     }
 
 
 def test_a_process_that_is_no_member_has_the_memory_too() -> None:
-    """Of three processes that share a barrier, those that are no members are named to the one that waits; members not."""
+    """Of three processes that share a barrier, those that are no members are named, and members are not."""
     ran = subprocess.Popen([sys.executable, "-c", PAIR], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert ran.stdout is not None
