@@ -151,11 +151,14 @@ def _who_has_a_handler(case: Case, edges: tuple[Edge, ...]) -> Unread | None:
 
 
 def _may_time_out(case: Case) -> Outcome:
-    """Contrary: a wait in the circle is on a socket, whose own timeout (SO_RCVTIMEO) cannot be read."""
+    """Contrary: a wait in the circle is on a socket, whose own timeout (SO_RCVTIMEO) was not read."""
     for edge in _circle(case):
-        if edge.through in {"socket", "tcp"}:
-            return Present(f"a timeout of the socket itself cannot be read: {edge.detail}")
-    return Absent("no wait in the circle is on a socket")
+        member = member_of(case.features, edge.from_pid)
+        links = member.links.value[-1].links if member is not None and isinstance(member.links, Known) else ()
+        own = [one.timeout_s for one in links if (one.tid, one.through) == (edge.from_tid, edge.through)]
+        if edge.through in {"socket", "tcp"} and not (own and all(one == Known(0.0) for one in own)):
+            return Unread(f"whether the socket itself ends the wait after a time: {edge.detail}")
+    return Absent("no wait in the circle ends by itself")
 
 
 def _waits_for_the_circle(case: Case, pid: int, edges: tuple[Edge, ...]) -> bool:

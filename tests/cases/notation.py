@@ -202,7 +202,8 @@ class Scene:
         used = None if ticks is None else round(total(ticks, number))
         end = LinkEnd(ProcessKey(pid, 1), pid in members, None, inherited, commands.get(pid, "python"), used)
         told = next((other for other in self.told.get("outside", ()) if other["pid"] == pid), {})
-        return structs.replace(end, stopped=told.get("stopped", False), awaited_pid=told.get("awaits"))
+        stopped, rests = told.get("stopped", False), told.get("rests", False) if told else None
+        return structs.replace(end, stopped=stopped, awaited_pid=told.get("awaits"), rests=rests)
 
     def lock_files(self, one: Mapping[str, Any], number: int) -> Payload:
         return LockFiles(tuple(self._lock_file(file, one["pid"], number) for file in one.get("lock_files", ())))

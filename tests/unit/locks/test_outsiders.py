@@ -75,6 +75,36 @@ def test_a_file_with_a_name(tmp_path: Path) -> None:
             assert (outsiders(wait), wait.by_name) == ([holder.pid], True)
 
 
+NAMED = """
+import ctypes, os, sys
+library = ctypes.CDLL(None, use_errno=True)
+library.sem_open.restype = ctypes.c_void_p
+name = b"/hangdoc-test-%d" % os.getpid()
+semaphore = ctypes.c_void_p(library.sem_open(name, os.O_CREAT, 0o600, 0))
+if sys.argv[1] == "unlinked":
+    library.sem_unlink(name)
+print(os.getpid(), flush=True)
+library.sem_wait(semaphore)
+library.sem_unlink(name)
+library.sem_post(semaphore)
+"""
+
+
+@pytest.mark.parametrize("act", ["named", "unlinked"])
+def test_a_semaphore_with_a_name(act: str) -> None:
+    """Whoever knows the name may post it, though its mapping shows none; nobody after the name was taken away."""
+    ran = subprocess.Popen([sys.executable, "-c", NAMED, act], stdout=subprocess.PIPE, text=True)
+    try:
+        assert ran.stdout is not None
+        ran.stdout.readline()
+        wait = wait_of(until(ran.pid, lambda seen: any(one.shared_key for one in seen.futexes)), ran.pid)
+        assert wait.by_name == (act == "named")
+    finally:
+        ran.kill()
+        ran.communicate()
+        Path(f"/dev/shm/sem.hangdoc-test-{ran.pid}").unlink(missing_ok=True)
+
+
 def test_memory_that_may_not_be_looked_at(tmp_path: Path) -> None:
     """What one process of the same user does not show may be the memory that is asked for: it is missing, not none."""
     (tmp_path / "7").mkdir()
