@@ -12,6 +12,7 @@ from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._waits import worker_threads
 from hangdoc.hypotheses.compiling import compilers_run
 from hangdoc.model.reading import Known, Missing
+from hangdoc.model.stack import Frame
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,16 @@ class Toolchain:
     events: frozenset[str] = frozenset()
 
     def is_in(self, thread: ThreadHistory) -> bool:
-        """Tell whether a thread's newest stack is inside it."""
-        return any(self.files.search(frame.file) for frame in thread.last.stack)
+        """Tell whether a thread's newest stack is inside it; to import it is no compile, unless one runs in there."""
+        stack = thread.last.stack
+        if not thread.last.meaning.does("compile"):
+            stack = stack[1 + max((at for at, frame in enumerate(stack) if _imports(frame)), default=-1) :]
+        return any(self.files.search(frame.file) for frame in stack)
+
+
+def _imports(frame: Frame) -> bool:
+    """Tell whether a frame is the interpreter's own for loading a module."""
+    return frame.file.startswith("<frozen importlib")
 
 
 def _asks(tool: Toolchain) -> Sign:
