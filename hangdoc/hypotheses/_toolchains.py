@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import takewhile
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Sign, Unread
 from hangdoc.features.activity import activity
@@ -23,8 +24,10 @@ class Toolchain:
     events: frozenset[str] = frozenset()
 
     def is_in(self, thread: ThreadHistory) -> bool:
-        """Tell whether a thread's newest stack is inside it."""
-        return any(self.files.search(frame.file) for frame in thread.last.stack)
+        """Tell whether a thread's newest stack is inside it, and not only because its modules are being imported."""
+        outermost_first = reversed(thread.last.stack)
+        called = takewhile(lambda frame: not frame.file.startswith("<frozen importlib"), outermost_first)
+        return any(self.files.search(frame.file) for frame in called)
 
 
 def _asks(tool: Toolchain) -> Sign:
