@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hangdoc.criteria import Weighed
+from hangdoc.criteria import Case, Present, Weighed
 from hangdoc.features.baseline import TYPICAL_S
 from hangdoc.features.clock import seconds_between
 from hangdoc.features.features import Features
 from hangdoc.features.outputs import LogState, refused_words
 from hangdoc.features.startup import Rank, Reached, Start, bar_at_end, rank_of
 from hangdoc.hypotheses import _log_signs as logs
+from hangdoc.hypotheses import _watchdog_words as watchdog_words
 from hangdoc.hypotheses._signs import place_of
 from hangdoc.model.diagnosis import LogReport, LogStep, NextStep
 from hangdoc.model.log import LogEvent
@@ -18,6 +19,10 @@ from hangdoc.model.reading import Known, Missing, Reading
 
 MOST_LINES = 20
 """Failures and complaints that are told. Arbitrary: the first ones say what began."""
+
+
+PARTS = frozenset({"debug-info", "held-request"})
+"""Lines that only say more of the one beside them: they are read, and not told one by one."""
 
 
 def log_report(seen: Features) -> LogReport | None:
@@ -40,7 +45,7 @@ def log_report(seen: Features) -> LogReport | None:
         bar=None if bar is None else f"{bar.text}: {bar.done:.0f} of {bar.total:.0f}, {bar.step_s:.1f} s each",
         left_s=_value(bar.left_s) if bar is not None else None,
         failures=_told(_failures(log)),
-        complaints=_told(list(log.complaints)),
+        complaints=_told([event for event in log.complaints if event.name not in PARTS]),
         baseline=compared(seen, log, start),
     )
 
@@ -289,6 +294,28 @@ def _of_complaint(seen: Features, leader: Weighed | None) -> tuple[NextStep, ...
     return () if named is None else (NextStep(playbook=named[0], action=named[1]),)
 
 
+def _of_watchdog(seen: Features) -> tuple[NextStep, ...]:
+    """Return where to look when a watchdog said more than that the time ran out."""
+    whole = Case(seen, None)
+    if isinstance(watchdog_words.first_never_ended(whole), Present):
+        return (
+            NextStep(
+                playbook="first-collective-never-finishes",
+                action="The transport, no rank: start once with NCCL_P2P_DISABLE=1, then with NCCL_SHM_DISABLE=1 or "
+                "NCCL_IB_DISABLE=1: the one with which it runs names what to mend.",
+            ),
+        )
+    if isinstance(watchdog_words.batches_differ(whole), Present):
+        return (
+            NextStep(
+                playbook="rank-divergence",
+                action="Find what each rank decides for itself (accepted drafts, sampling, clocks, time limits): start "
+                "once without speculative decoding and without request time limits.",
+            ),
+        )
+    return ()
+
+
 def deciding_steps(seen: Features, leader: Weighed | None) -> tuple[NextStep, ...]:
     """Return the three readings that would decide, with the commands that take them, cheapest first."""
     playbook = "hung-in-silence" if leader is None else leader.hypothesis.playbook
@@ -300,6 +327,7 @@ def deciding_steps(seen: Features, leader: Weighed | None) -> tuple[NextStep, ..
         target, pid = (f"--port {settings['port']}" if "port" in settings else "PID"), "PID"
     if leader is not None and _has_ended(seen):
         return (
+            *_of_watchdog(seen),
             NextStep(playbook=playbook, action=leader.action),
             NextStep(
                 playbook=playbook,
@@ -309,6 +337,7 @@ def deciding_steps(seen: Features, leader: Weighed | None) -> tuple[NextStep, ..
         )
     first = "" if leader is None else f"{leader.action} "
     return (
+        *_of_watchdog(seen),
         *_of_complaint(seen, leader),
         NextStep(
             playbook=playbook,

@@ -158,7 +158,7 @@ FAILURES = (
     failure(
         "shared-memory",
         r"shared memory segment /dev/shm/|Error while creating shared memory segment|"
-        r"posix_fallocate failed: No space left|/dev/shm/\S+.*No space left|No space left.*/dev/shm/|Bus error",
+        r"posix_fallocate failed ?: No space left|/dev/shm/\S+.*No space left|No space left.*/dev/shm/|Bus error",
         "no space in shared memory",
     ),
     error("disk-full", r"No space left on device|Disk quota exceeded", "no space on the disk"),

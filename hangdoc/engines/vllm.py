@@ -171,6 +171,13 @@ LOG_LINES = (
     failure("workers-failed", r"WorkerProc initialization failed", "a worker did not start", victim=True),
     failure("core-died", r"Engine core proc(?:ess)? \S+ died unexpectedly", "the engine core died", victim=True),
     failure("core-start", r"Engine core initialization failed", "the engine core did not start", victim=True),
+    # From 0.16, after VLLM_ENGINE_READY_TIMEOUT_S, 600 s unless set.
+    failure(
+        "core-start",
+        r"Timed out waiting for (?:new )?engine core processes to start",
+        "the engine core did not start in time",
+        victim=True,
+    ),
     failure("engine-dead", r"EngineDeadError", "the engine is dead", victim=True),
     complaint("no-broadcast-block", r"No available shared memory broadcast block found", "no broadcast block for 60 s"),
     *LINES,

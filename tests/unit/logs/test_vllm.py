@@ -113,6 +113,7 @@ def test_who_died(tmp_path: Path) -> None:
             ),
             "core-died",
         ),
+        ("TimeoutError: Timed out waiting for engine core processes to start. Waited 600s", "core-start"),
         (
             f"{SERVER} INFO 11-29 12:00:00 [launcher.py:254] [shutdown] API server: shutdown triggered",
             "shutdown",
