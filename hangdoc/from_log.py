@@ -289,6 +289,30 @@ def _of_complaint(seen: Features, leader: Weighed | None) -> tuple[NextStep, ...
     return () if named is None else (NextStep(playbook=named[0], action=named[1]),)
 
 
+AFTER_NCCL = (
+    "It may be the first collective: start once with NCCL_P2P_DISABLE=1. Where that runs, the GPUs cannot reach each "
+    "other (ACS, IOMMU, virtual machine, driver)."
+)
+BETWEEN_NODES = (
+    "It may be the network between the nodes: start once with NCCL_DEBUG=INFO on each and compare which interface and "
+    "adapter they name; then NCCL_SOCKET_IFNAME, NCCL_IB_DISABLE=1."
+)
+"""What is behind most logs that end where NCCL begins: in 15 and in 5 public reports."""
+
+
+def _of_last_line(seen: Features, leader: Weighed | None) -> tuple[NextStep, ...]:
+    """Return the usual suspect where the log of a start of several ranks ends after NCCL's first line."""
+    if leader is not None or isinstance(seen.log, Missing) or len(seen.movers) < 2:
+        return ()
+    log = seen.log.value
+    last = max((*log.milestones, *log.endless, *log.complaints), key=lambda event: event.offset, default=None)
+    if last is None or last.name not in {"nccl-version", "nccl-begins"} or log.errors or log.crashes:
+        return ()
+    if seen.launch.settings.get("nnodes", "1") != "1" or log.reached("group-on-several-nodes"):
+        return (NextStep(playbook="cross-node-transport", action=BETWEEN_NODES),)
+    return (NextStep(playbook="peer-to-peer-broken", action=AFTER_NCCL),)
+
+
 def deciding_steps(seen: Features, leader: Weighed | None) -> tuple[NextStep, ...]:
     """Return the three readings that would decide, with the commands that take them, cheapest first."""
     playbook = "hung-in-silence" if leader is None else leader.hypothesis.playbook
@@ -309,7 +333,7 @@ def deciding_steps(seen: Features, leader: Weighed | None) -> tuple[NextStep, ..
         )
     first = "" if leader is None else f"{leader.action} "
     return (
-        *_of_complaint(seen, leader),
+        *(_of_complaint(seen, leader) or _of_last_line(seen, leader)),
         NextStep(
             playbook=playbook,
             action=f"{first}On the machine, while it stands still, all three readings: hangdoc watch {target} --once",

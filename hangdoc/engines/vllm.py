@@ -137,6 +137,7 @@ LOG_LINES = (
     failure("engine-core", r"EngineCore (?:encountered a fatal error|failed to start)", "EngineCore failed"),
     failure("worker-died", r"Worker proc \S*?-(?P<rank>\d+) died unexpectedly", "worker {rank} died"),
     failure("worker-failed", r"WorkerProc failed to start", "a worker failed"),
+    failure("cancelled-wait", r"^RuntimeError: cancelled$", "a wait for the workers was cancelled", victim=True),
     failure("workers-failed", r"WorkerProc initialization failed", "a worker did not start", victim=True),
     failure("core-died", r"Engine core proc(?:ess)? \S+ died unexpectedly", "the engine core died", victim=True),
     failure("core-start", r"Engine core initialization failed", "the engine core did not start", victim=True),

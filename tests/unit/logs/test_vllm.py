@@ -79,3 +79,16 @@ def test_verdicts(text: str, verdict: str, tmp_path: Path) -> None:
 def test_who_died(tmp_path: Path) -> None:
     """The worker that died first is named, not the engine that noticed."""
     assert [one.rank.get("tp") for one in of(V1 + DEAD, tmp_path).culprits] == [1]
+
+
+def test_a_wait_that_was_cancelled_is_a_victims(tmp_path: Path) -> None:
+    """The engine core's exception after a worker's death names nobody: the worker that died is the culprit."""
+    cancelled = (
+        "Process EngineCore_0:\nTraceback (most recent call last):\n"
+        '  File "vllm/v1/executor/multiproc_executor.py", line 158, in wait_for_response_handle_failure\n'
+        '    raise RuntimeError("cancelled")\nRuntimeError: cancelled\n'
+    )
+    found = of(V1 + DEAD.splitlines(keepends=True)[0] + cancelled, tmp_path)
+    assert found.verdict == "crashed"
+    assert "worker 1 died" in found.headline
+    assert [one.rank["tp"] for one in found.culprits] == [1]
