@@ -142,6 +142,7 @@ LOG_LINES = (
     failure("core-died", r"Engine core proc(?:ess)? \S+ died unexpectedly", "the engine core died", victim=True),
     failure("core-start", r"Engine core initialization failed", "the engine core did not start", victim=True),
     failure("engine-dead", r"EngineDeadError", "the engine is dead", victim=True),
+    complaint("rpc-timeout", r"TimeoutError: RPC call to \w+ timed out", "the workers did not answer in time"),
     complaint("no-broadcast-block", r"No available shared memory broadcast block found", "no broadcast block for 60 s"),
     *LINES,
 )

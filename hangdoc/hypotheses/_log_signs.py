@@ -19,8 +19,16 @@ from hangdoc.model.reading import Known, Missing
 LOST_BY_RAS = frozenset({"ras-dead", "ras-error"})
 """What NCCL's RAS says of a rank with which no collective can finish: out of reach for 60 s, or an error in NCCL."""
 
-WATCHDOGS = LOST_BY_RAS | {HARD_WATCHDOG, "watchdog-soft", "nccl-watchdog", "gloo-timeout", "store-timeout"}
-"""Complaints of somebody who measured that nothing moved: 300 s without a batch, 600 s to 30 min for a peer."""
+WATCHDOGS = LOST_BY_RAS | {
+    HARD_WATCHDOG,
+    "watchdog-soft",
+    "nccl-watchdog",
+    "gloo-timeout",
+    "store-timeout",
+    "rpc-timeout",
+}
+"""Complaints of somebody who measured that nothing moved: 300 s without a batch, 600 s to 30 min for a peer, 40 s (to
+vLLM 0.8) or 300 s for a step of the workers."""
 
 
 def log_is_all(case: Case) -> Outcome:
@@ -82,16 +90,19 @@ APART_BYTES = 300
 
 
 def _with_its_reason(event: LogEvent | None, found: tuple[LogEvent, ...]) -> LogEvent | None:
-    """Return an error of NCCL together with its "Last error:", which is printed some lines below it."""
-    if event is None or event.name != "nccl-error":
+    """Return a failure together with the reason that is printed some lines below it: NCCL's "Last error:", say."""
+    reason_name = _REASONS.get("" if event is None else event.name)
+    if event is None or reason_name is None:
         return event
-    near = (one for one in found if one.name == "shared-memory" and 0 < one.offset - event.offset < REASON_BYTES)
+    near = (one for one in found if one.name == reason_name and 0 < one.offset - event.offset < REASON_BYTES)
     reason = next(near, None)
     return event if reason is None else replace(event, name=reason.name, text=f"{event.text}: {reason.text}")
 
 
+_REASONS = {"nccl-error": "shared-memory", "warmup-failed": "warmup-refused"}
+
 REASON_BYTES = 8 << 10
-"""From the head of a traceback to the reason that NCCL gives at its end. Arbitrary: 50 frames."""
+"""From the head of a traceback to the reason at its end. Arbitrary: 50 frames."""
 
 
 def rank_words(rank: Rank) -> str:

@@ -219,3 +219,43 @@ def test_a_log_that_ends_where_nccl_begins(nodes: int, last: str, playbook: str,
     found = of(begin + ranks + last, tmp_path)
     assert found.verdict == "undetermined"
     assert found.next_steps[0].playbook == playbook
+
+
+@pytest.mark.parametrize(("nodes", "playbook"), [(1, "hung-in-silence"), (2, "blocked-in-rendezvous")])
+def test_a_log_that_ends_before_the_nodes_met(nodes: int, playbook: str, tmp_path: Path) -> None:
+    """Of several nodes that have not met the way to each other is looked at first."""
+    begin = f"[2026-11-29 14:00:00] server_args=ServerArgs(tp_size=4, nnodes={nodes}, node_rank=0, port=30000)\n"
+    ranks = "".join(f"[2026-11-29 14:00:10 TP{rank}] Init torch distributed begin.\n" for rank in (0, 1))
+    assert of(begin + ranks, tmp_path).next_steps[0].playbook == playbook
+
+
+@pytest.mark.parametrize(("said", "absent"), [((0, 1, 3), "rank 2"), ((0, 1, 2, 3), None), ((0,), None)])
+def test_who_has_not_said_that_gloo_connected_it(said: tuple[int, ...], absent: str | None, tmp_path: Path) -> None:
+    """The ranks that are missing from a line which all should print are named, where most have printed it."""
+    begin = "".join(f"[2026-11-29 14:00:10 TP{rank}] Init torch distributed begin.\n" for rank in range(4))
+    line = "[Gloo] Rank {} is connected to 3 peer ranks. Expected number of connected peer ranks is : 3\n"
+    found = of(begin + "".join(line.format(rank) for rank in said), tmp_path)
+    assert found.verdict == "undetermined"
+    assert ("has not said that Gloo connected it" in found.headline) is (absent is not None)
+    assert absent is None or absent in found.headline
+
+
+def test_a_warm_up_that_a_proxy_answered(tmp_path: Path) -> None:
+    """The reason below a warm-up that failed is told, and what to look at is the proxy."""
+    text = (
+        "[2026-11-29 14:01:00] Initialization failed. warmup error: Traceback (most recent call last):\n"
+        '  File "http_server.py", line 812, in _wait_and_warmup\n'
+        "AssertionError: res=<Response [502]>, res.text=''\n\nKilled\n"
+    )
+    found = of(text, tmp_path)
+    assert (found.verdict, found.phase) == ("crashed", "warmup")
+    assert "502" in found.headline
+    assert "NO_PROXY" in found.next_steps[0].action
+
+
+def test_slurm_out_of_memory(tmp_path: Path) -> None:
+    """A job step that was ended for its memory is told as that."""
+    text = (
+        READY + "slurmstepd: error: Detected 1 oom_kill event in StepId=1234.0. Some of the step tasks have been OOM\n"
+    )
+    assert "killed for its memory" in of(text, tmp_path).headline

@@ -92,3 +92,15 @@ def test_a_wait_that_was_cancelled_is_a_victims(tmp_path: Path) -> None:
     assert found.verdict == "crashed"
     assert "worker 1 died" in found.headline
     assert [one.rank["tp"] for one in found.culprits] == [1]
+
+
+def test_workers_that_did_not_answer_in_time(tmp_path: Path) -> None:
+    """A step that the engine core waited for in vain is a hang that it ended; likely, as a first one may compile."""
+    timed_out = (
+        f"{CORE} ERROR 11-29 12:09:00 [core.py:710] EngineCore encountered a fatal error.\n"
+        f"{CORE} ERROR 11-29 12:09:00 [core.py:710] Traceback (most recent call last):\n"
+        f"{CORE} ERROR 11-29 12:09:00 [core.py:710] TimeoutError: RPC call to execute_model timed out.\n"
+    )
+    found = of(V1 + BUSY + timed_out, tmp_path)
+    assert (found.verdict, found.grade) == ("hung", "likely")
+    assert "did not answer in time" in found.headline
