@@ -194,8 +194,25 @@ def _end_of(seen: Features, log: LogState, start: Start) -> str:
         place = f"{bar.text}, {bar.done:.0f} of {bar.total:.0f}"
         return f"The log ends with {place}: a log alone does not tell whether it goes on"
     after = f"; {start.texts[start.next.name]} has not come" if start.next is not None else ""
+    after = _not_connected(log) or after
     last = f" after {start.last.first.text}{_not_said(seen, start.last)}" if start.last is not None else ""
     return f"The log ends{last}{after}: a log alone does not tell whether that is slow or hung"
+
+
+def _not_connected(log: LogState) -> str:
+    """Return which ranks have not said that Gloo connected them, where the log ends in that and only few are missing.
+
+    Rule: of the last group, by the number of its peers. Fails where two such lines were written into one.
+    """
+    said = [event for event in log.milestones if event.name == "gloo-connected"]
+    if not said or said[-1].offset < max(event.offset for event in log.milestones):
+        return ""
+    size = int(said[-1].numbers.get("expected", 0)) + 1
+    ranks = {int(event.numbers["rank"]) for event in said if int(event.numbers.get("expected", 0)) + 1 == size}
+    absent = sorted({*range(min(size, MOST_RANKS))} - ranks)
+    if len(ranks) < 2 or not 0 < len(absent) <= MOST_NAMED:
+        return ""
+    return f"; rank {', '.join(map(str, absent))} has not said that Gloo connected it, and {len(ranks)} have"
 
 
 MOST_NAMED = 3
@@ -316,6 +333,40 @@ def _of_watchdog(seen: Features) -> tuple[NextStep, ...]:
     return ()
 
 
+AFTER_NCCL = (
+    "It may be the first collective: start once with NCCL_P2P_DISABLE=1. Where that runs, the GPUs cannot reach each "
+    "other (ACS, IOMMU, virtual machine, driver)."
+)
+BETWEEN_NODES = (
+    "It may be the network between the nodes: start once with NCCL_DEBUG=INFO on each and compare which interface and "
+    "adapter they name; then NCCL_SOCKET_IFNAME, NCCL_IB_DISABLE=1."
+)
+"""What is behind most logs that end where NCCL begins: in 15 and in 5 public reports."""
+TO_THE_OTHERS = (
+    "It may be the way to the other nodes: can each of them open --dist-init-addr (nc -vz HOST PORT)? "
+    "Then GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME on every node."
+)
+"""What is behind logs of several nodes that end before: an interface or a port that cannot be reached (6 reports)."""
+
+
+def _of_last_line(seen: Features, leader: Weighed | None) -> tuple[NextStep, ...]:
+    """Return the usual suspect where the log of a start of several ranks ends in the rendezvous."""
+    if leader is not None or isinstance(seen.log, Missing) or len(seen.movers) < 2:
+        return ()
+    log = seen.log.value
+    last = max((*log.milestones, *log.endless, *log.complaints), key=lambda event: event.offset, default=None)
+    if last is None or log.errors or log.crashes:
+        return ()
+    has_nodes = seen.launch.settings.get("nnodes", "1") != "1" or log.reached("group-on-several-nodes")
+    if last.name == "rendezvous-begin" and has_nodes:
+        return (NextStep(playbook="blocked-in-rendezvous", action=TO_THE_OTHERS),)
+    if last.name not in {"nccl-version", "nccl-begins"}:
+        return ()
+    if has_nodes:
+        return (NextStep(playbook="cross-node-transport", action=BETWEEN_NODES),)
+    return (NextStep(playbook="peer-to-peer-broken", action=AFTER_NCCL),)
+
+
 def deciding_steps(seen: Features, leader: Weighed | None) -> tuple[NextStep, ...]:
     """Return the three readings that would decide, with the commands that take them, cheapest first."""
     playbook = "hung-in-silence" if leader is None else leader.hypothesis.playbook
@@ -338,7 +389,7 @@ def deciding_steps(seen: Features, leader: Weighed | None) -> tuple[NextStep, ..
     first = "" if leader is None else f"{leader.action} "
     return (
         *_of_watchdog(seen),
-        *_of_complaint(seen, leader),
+        *(_of_complaint(seen, leader) or _of_last_line(seen, leader)),
         NextStep(
             playbook=playbook,
             action=f"{first}On the machine, while it stands still, all three readings: hangdoc watch {target} --once",

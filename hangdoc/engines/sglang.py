@@ -212,6 +212,12 @@ LOG_LINES = (
     ),
     failure("warmup-failed", r"Initialization failed\. warmup error", "warm-up failed", "warmup"),
     failure(
+        "warmup-refused",
+        r"AssertionError: res=<Response \[(?P<status>[45]\d\d)\]>",
+        "its own request was answered with {status}",
+        "warmup",
+    ),
+    failure(
         "load-barrier",
         r"(?:TP )?rank (?P<printer>\d+) could finish the model loading, but there are other ranks",
         "rank {printer} has loaded, others have not finished",

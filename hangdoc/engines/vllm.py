@@ -168,6 +168,7 @@ LOG_LINES = (
     failure("worker-died", r"RayWorkerProc rank=(?P<rank>\d+) died unexpectedly", "worker {rank} died"),
     failure("worker-failed", r"WorkerProc hit an exception", "a worker failed"),
     failure("worker-failed", r"WorkerProc failed to start", "a worker failed"),
+    failure("cancelled-wait", r"^RuntimeError: cancelled$", "a wait for the workers was cancelled", victim=True),
     failure("workers-failed", r"WorkerProc initialization failed", "a worker did not start", victim=True),
     failure("core-died", r"Engine core proc(?:ess)? \S+ died unexpectedly", "the engine core died", victim=True),
     failure("core-start", r"Engine core initialization failed", "the engine core did not start", victim=True),
@@ -179,6 +180,7 @@ LOG_LINES = (
         victim=True,
     ),
     failure("engine-dead", r"EngineDeadError", "the engine is dead", victim=True),
+    complaint("rpc-timeout", r"TimeoutError: RPC call to \w+ timed out", "the workers did not answer in time"),
     complaint("no-broadcast-block", r"No available shared memory broadcast block found", "no broadcast block for 60 s"),
     *LINES,
 )
