@@ -9,7 +9,7 @@ from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Sign, U
 from hangdoc.features.activity import activity
 from hangdoc.features.dumps import ThreadHistory
 from hangdoc.hypotheses import _signs as signs
-from hangdoc.hypotheses._waits import worker_threads
+from hangdoc.hypotheses._waits import differing, worker_threads
 from hangdoc.hypotheses.compiling import compilers_run
 from hangdoc.model.reading import Known, Missing
 
@@ -32,7 +32,7 @@ def _asks(tool: Toolchain) -> Sign:
         name, threads = signs.name_of(case.patient.process), worker_threads(case.patient)
         if isinstance(threads, Missing):
             return Unread.of(threads, f"stack of {name}")
-        for thread in threads.value:
+        for thread in differing(threads.value):
             if tool.is_in(thread):
                 return Present(f"{name} is inside {tool.name}: {signs.where(thread)}")
         return Absent(f"no thread of {name} is inside {tool.name}")

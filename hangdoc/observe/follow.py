@@ -16,7 +16,7 @@ from hangdoc.observe.look import End, Reasoning, is_gone, require_reading, requi
 from hangdoc.observe.stop import Stop
 from hangdoc.report.exit_code import exit_code, exit_code_after_end
 from hangdoc.report.line import is_change
-from hangdoc.sampling.pace import CALM_EVERY, RESTING_EVERY
+from hangdoc.sampling.pace import CALM_EVERY, QUIET_EVERY, RESTING_EVERY
 from hangdoc.trace.records import Trace
 
 Until: TypeAlias = Literal["ready", "hang", "exit"]
@@ -24,21 +24,20 @@ Until: TypeAlias = Literal["ready", "hang", "exit"]
 ROUNDS_BETWEEN = 3
 """Rounds from one diagnosis to the next: a verdict rests on three slices, so these are new ones each time."""
 
-CALM_ROUNDS_BETWEEN = CALM_EVERY
-"""The same while the launch is well and the cheap readings say nothing else: from one deep reading to the next."""
-
-
 RECENT_ROUNDS = 12
 """Rounds that are reasoned about alone when all that are kept do not agree: a launch that polled, and now burns CPU in
 vain, shows both in the longer window. Arbitrary: the shortest look and what its longest rule asks for (8 s), and more.
 """
 
-UNCHANGED_S, LONG_UNCHANGED_S = 60.0, 180.0
-"""How long a launch that is not well has to stay as it is before it is looked at seldom, too, and any launch before it
-is looked at more seldom still. Arbitrary: the cheap readings of each round call the close look back."""
+UNCHANGED_S = 60.0
+"""How long a launch that is not well has to stay as it is before it is looked at seldom, too. Arbitrary: the cheap
+readings of each round call the close look back."""
+
+QUIET_S, RESTING_S = 30.0, 120.0
+"""How long a launch has to stay as it is before it is looked at more seldom, and most seldom. Arbitrary, as above."""
 
 NEAR_S = 90.0
-"""Time left of a timer of the launch's own that keeps the look close. Arbitrary: three of the longest pauses."""
+"""Time left of a timer of the launch's own that keeps the look close. Arbitrary: more than the longest pause."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +163,7 @@ class Following:
         if not is_well and (unchanged_s < UNCHANGED_S or is_limit_near(diagnosis)):
             self._pace.suspect()
             return
-        every = CALM_ROUNDS_BETWEEN if unchanged_s < LONG_UNCHANGED_S else RESTING_EVERY
+        every = CALM_EVERY if unchanged_s < QUIET_S else QUIET_EVERY if unchanged_s < RESTING_S else RESTING_EVERY
         self._pace.calm_down(every)
         self._alarm.judged(trace)
         self._next = number + every
