@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Sign, Unread
 from hangdoc.features.activity import activity
@@ -24,7 +25,13 @@ class Toolchain:
 
     def is_in(self, thread: ThreadHistory) -> bool:
         """Tell whether a thread's newest stack is inside it."""
-        return any(self.files.search(frame.file) for frame in thread.last.stack)
+        return any(_is_of(self.files, frame.file) for frame in thread.last.stack)
+
+
+@lru_cache(maxsize=16384)
+def _is_of(files: re.Pattern[str], file: str) -> bool:
+    """Tell whether a pattern is found in the name of a file, of which a launch has few."""
+    return files.search(file) is not None
 
 
 def _asks(tool: Toolchain) -> Sign:
