@@ -175,9 +175,12 @@ class Following:
         return (now_ns - self._changed_ns) / 1e9
 
     def _stands(self, trace: Trace, now_ns: int) -> bool:
-        if now_ns - self._stood_ns >= self._goal.patience_s * 1e9:
+        if self._reasoning.settled(trace):
             return True
-        return self._reasoning.settled(trace)
+        if self._pace.calm and self._is_news(self._diagnosis(trace)):
+            self._stood_ns = now_ns  # patience begins with the doubt, not with the last look, which is long ago
+            return False
+        return now_ns - self._stood_ns >= self._goal.patience_s * 1e9
 
     def _last(self, end: End, rounds: int | None = None) -> View:
         tape = self._attached.tape

@@ -15,8 +15,8 @@ RESTING_EVERY = 60
 """The same once nothing has changed for minutes: as seldom as leaves three dumps within the time for which one counts
 (see observe.ring). Arbitrary: the stacks of 10 processes x 200 threads cost 0.4 s of CPU."""
 
-LEAD_ROUNDS = 2
-"""Rounds from the deep readings to the diagnosis: those of the stacks arrive one round later."""
+LEAD_ROUNDS = 4
+"""Rounds from the deep readings to the diagnosis: stacks arrive one round later, on a busy machine three."""
 
 
 class Pace:

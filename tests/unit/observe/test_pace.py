@@ -14,7 +14,7 @@ from hangdoc.model.reading import Known
 from hangdoc.model.snapshot import Sample, Snapshot
 from hangdoc.model.thread import CpuUse, ProcessIo, ProcessStat, Progress, ThreadClock
 from hangdoc.observe.alarm import Alarm
-from hangdoc.observe.follow import RESTING_S, Following, Goal
+from hangdoc.observe.follow import RESTING_S, ROUNDS_BETWEEN, Following, Goal
 from hangdoc.observe.look import Reasoning
 from hangdoc.sampling.pace import CALM_EVERY, LEAD_ROUNDS, QUIET_EVERY, RESTING_EVERY, Pace
 from hangdoc.trace.records import Trace
@@ -120,7 +120,7 @@ def test_thorough_rounds() -> None:
     assert [index for index in range(11) if pace.next_round(index)] == [0, 5, 10]
     pace.calm_down()
     thorough = [index for index in range(11, 102) if pace.next_round(index)]
-    assert thorough == [48, 78]
+    assert thorough == [46, 76]
     assert all(pace.is_deep(index) for index in thorough)
     pace.suspect()
     assert [index for index in range(102, 120) if pace.next_round(index)] == [102, 107, 112, 117]
@@ -203,3 +203,22 @@ def test_ctrl_c_while_it_is_calm_gives_the_last_diagnosis() -> None:
     observer = PlayedObserver([busy(index) for index in range(18)])
     seen = list(Following(attached(observer), Reasoning(diagnose, lambda _: True), Goal()).views())
     assert (seen[-1].end, seen[-1].diagnosis) == ("stopped", WELL)
+
+
+def test_doubt_after_a_long_rest_has_its_patience() -> None:
+    """A diagnosis after a rest that does not settle brings the close look back, and is told when it stays so."""
+    asked: list[int] = []
+
+    def settled(trace: Trace) -> bool:
+        return trace.snapshots[-1].index < 200
+
+    def diagnose(trace: Trace) -> Diagnosis:
+        asked.append(trace.snapshots[-1].index)
+        return WELL if settled(trace) else UNCLEAR
+
+    observer = PlayedObserver([busy(index) for index in range(320)])
+    views = Following(attached(observer), Reasoning(diagnose, settled), Goal(patience_s=30.0)).views()
+    told = next(asked[-1] for view in views if view.diagnosis.verdict == "undetermined")
+    doubted = next(number for number in asked if number >= 200)
+    assert doubted + ROUNDS_BETWEEN in asked
+    assert told >= doubted + 30

@@ -319,7 +319,7 @@ def test_deep_probes_rest_while_the_launch_is_well(background: bool) -> None:
             if snapshot.index == 22:
                 observer.pace.suspect()
             observer.finish()
-    assert rounds[True] == [8, 18, 23, 24]
+    assert rounds[True] == [6, 16, 23, 24]
     assert rounds[False] == list(range(25))
 
 
