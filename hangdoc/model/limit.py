@@ -8,3 +8,6 @@ LimitName: TypeAlias = Literal[
     "watchdog", "soft-watchdog", "warmup-request", "load-barrier", "collective", "nccl-monitor", "execute-model"
 ]
 """What the timer guards."""
+
+GOES_ON: frozenset[LimitName] = frozenset({"soft-watchdog"})
+"""Timers after which the launch goes on: they only print what they see."""
