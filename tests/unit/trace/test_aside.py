@@ -88,7 +88,7 @@ def test_what_the_recording_raises(tmp_path: Path) -> None:
 
 
 def test_a_replay_tells_the_gap() -> None:
-    """What a slow disk has cost stands under `missing`; a trace that begins with what is left of older rounds is whole."""
+    """What a slow disk has cost stands under `missing`; a trace that begins late in an observation is whole."""
 
     def told(*indexes: int) -> list[str]:
         return [one.detail for one in lacks_of(Trace(header=HEADER, stacks=(), snapshots=tuple(map(alive, indexes))))]
