@@ -16,7 +16,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # What `make accuracy` looks at: see python -m tests.accuracy --help. It takes about an hour on two cores.
 ACCURACY := --rounds 3 --load both --sglang --healthy 50 --table docs/accuracy.md
 
-.PHONY: help demo test test-fast lint docs bench bench-logs bench-regress accuracy accuracy-logs fuzz soak wheel clean
+.PHONY: help demo test test-fast lint docs bench bench-following bench-logs bench-regress accuracy accuracy-logs fuzz soak wheel clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -50,6 +50,9 @@ bench-logs: $(DEV_INSTALLED)
 
 bench-regress: $(DEV_INSTALLED)
 	@$(BIN)/python benchmarks/regress.py
+
+bench-following: $(DEV_INSTALLED)
+	@$(BIN)/python benchmarks/following.py
 
 accuracy-logs: $(DEV_INSTALLED)
 	@$(BIN)/python tests/corpus/score.py

@@ -1,4 +1,4 @@
-"""What following a launch costs that is well: 10 processes with 200 threads each, minute by minute, as shares of a core.
+"""What following a launch costs that is well: 10 processes with 200 threads each, as shares of a core by the minute.
 
 Run it with `python benchmarks/following.py`; --seconds 90 for a short one. What `hangdoc watch PID` itself uses and the
 programs that it runs count. The first 30 s have its start and the close look; the pace slows after 30 s and 120 s.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import Literal, TypeAlias
 
 from hangdoc.errors import ExitCode
@@ -35,6 +36,11 @@ readings of each round call the close look back."""
 
 QUIET_S, RESTING_S = 30.0, 120.0
 """How long a launch has to stay as it is before it is looked at more seldom, and most seldom. Arbitrary, as above."""
+
+LOOKS_IN_A_TIMER = 4
+"""How often a launch that is well is looked at, at least, within the shortest timer that would end it once it hangs. A
+busy poll that turns into a busy hang shows in the stacks alone: the evidence has to be there before the end. Arbitrary.
+"""
 
 NEAR_S = 90.0
 """Time left of a timer of the launch's own that keeps the look close. Arbitrary: more than the longest pause."""
@@ -88,6 +94,7 @@ class Following:
         self._next = ROUNDS_BETWEEN
         self._pace = attached.observer.pace
         self._alarm = Alarm()
+        self._shortest_timer_s = min(attached.launch.limits.values(), default=inf)
         self._before: Diagnosis | None = None
         self._told: Diagnosis | None = None
         self._changed_ns = 0
@@ -164,6 +171,7 @@ class Following:
             self._pace.suspect()
             return
         every = CALM_EVERY if unchanged_s < QUIET_S else QUIET_EVERY if unchanged_s < RESTING_S else RESTING_EVERY
+        every = int(min(every, max(CALM_EVERY, self._shortest_timer_s / LOOKS_IN_A_TIMER)))
         self._pace.calm_down(every)
         self._alarm.judged(trace)
         self._next = number + every

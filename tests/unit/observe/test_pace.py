@@ -14,6 +14,7 @@ from hangdoc.model.reading import Known
 from hangdoc.model.snapshot import Sample, Snapshot
 from hangdoc.model.thread import CpuUse, ProcessIo, ProcessStat, Progress, ThreadClock
 from hangdoc.observe.alarm import Alarm
+from hangdoc.observe.attach import Attached
 from hangdoc.observe.follow import RESTING_S, ROUNDS_BETWEEN, Following, Goal
 from hangdoc.observe.look import Reasoning
 from hangdoc.sampling.pace import CALM_EVERY, LEAD_ROUNDS, QUIET_EVERY, RESTING_EVERY, Pace
@@ -222,3 +223,24 @@ def test_doubt_after_a_long_rest_has_its_patience() -> None:
     doubted = next(number for number in asked if number >= 200)
     assert doubted + ROUNDS_BETWEEN in asked
     assert told >= doubted + 30
+
+
+def test_a_short_timer_shortens_the_rest() -> None:
+    """A launch whose watchdog is short is looked at several times within it, however long it has been well."""
+
+    def longest_pause(**limits: float) -> int:
+        observer, asked = PlayedObserver([busy(index) for index in range(400)]), list[int]()
+        watched = attached(observer)
+        launch = replace(watched.launch, limits=limits)
+
+        def diagnose(trace: Trace) -> Diagnosis:
+            asked.append(trace.snapshots[-1].index)
+            return WELL
+
+        reasoning = Reasoning(diagnose, lambda _: True)
+        list(Following(Attached(launch, watched.observer, watched.tape), reasoning, Goal()).views())
+        return max(later - earlier for earlier, later in pairwise(asked))
+
+    assert longest_pause() == longest_pause(watchdog=300) == RESTING_EVERY
+    assert longest_pause(watchdog=100, collective=600) == 25
+    assert longest_pause(watchdog=20) == CALM_EVERY
