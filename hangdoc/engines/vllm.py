@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from hangdoc.engines._failures import failure
-from hangdoc.engines._torch import LINES, collective_limit, complaint
+from hangdoc.engines._torch import LINES, complaint, nccl_limits
 from hangdoc.model.engine import Activity, Engine, FrameRule, LogLine, Option, Step, TimeLimit, Title
 from hangdoc.model.log import LogEventKind, Phase
 
@@ -234,6 +234,6 @@ ENGINE = Engine(
             default_s=300.0,
             of_ranks=True,
         ),
-        collective_limit(),
+        *nccl_limits(),
     ),
 )

@@ -192,10 +192,14 @@ def is_tracker(process: Process) -> bool:
 
 @dataclass(frozen=True)
 class Beyond:
-    """What a window alone does not tell. standing_s: for how long the totals stand; baseline: what good starts took."""
+    """What a window alone does not tell. standing_s: for how long the totals stand; baseline: what good starts took.
+
+    index: of the trace, where there is one.
+    """
 
     standing_s: Reading[float]
     baseline: Baseline | None = None
+    index: Index | None = None
 
 
 _NOTHING_BEYOND = Beyond(Missing("progress", "not-taken", "since when the totals stand was not asked"))
@@ -205,7 +209,7 @@ def features(
     trace: Trace, engine: Engine, window: Window, *, steady: bool | Missing, beyond: Beyond = _NOTHING_BEYOND
 ) -> Features:
     """Compute everything about one window of a trace; steady: its last slices are of one kind."""
-    index = Index(trace)
+    index = beyond.index or Index(trace)
     launch = trace.header.launch
     last = trace.snapshots[window.last]
     log = log_state(index, window, last.wall_ns)
