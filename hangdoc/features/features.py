@@ -24,6 +24,7 @@ from hangdoc.features.startup import Start, log_phase, start_of
 from hangdoc.model.ending import Ended
 from hangdoc.model.engine import Engine
 from hangdoc.model.fd import OpenFile
+from hangdoc.model.flight import Flight
 from hangdoc.model.gpu import Gpus
 from hangdoc.model.link import Links
 from hangdoc.model.log import Phase
@@ -124,7 +125,8 @@ class Features:
     gpu_moved_bytes: by how much the memory in use on all GPUs changed, either way; gpu_histories: each GPU over the
     window, sample by sample; surroundings: as last read; listened: a member listened on the launch's port in the last
     two readings of them; standing_s: for how long the totals of the ranks have not moved; patience_set: seconds of
-    patience that the user gave stages; http: of the launch's own server; ras: NCCL's own counts.
+    patience that the user gave stages; http: of the launch's own server; ras: NCCL's own counts; flight: the newest
+    dumps of torch's flight recorder, None where none was looked for, or there is none.
 
     Equal by identity only, so that what is drawn from it can be kept.
     """
@@ -149,6 +151,7 @@ class Features:
     start: Reading[Start]
     baseline: Baseline | None = None
     ras: Reading[RasState | None] = NOT_ASKED
+    flight: Flight | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -234,6 +237,7 @@ def features(
         patience_set=trace.header.patience_s,
         http=http_state(index, window),
         ras=ras_state(index, window),
+        flight=dumped[-1][1] if (dumped := index.known("flight", None, Flight, until_now)) else None,
         baseline=beyond.baseline,
         start=Known(start_of(log.value.milestones, engine)) if isinstance(log, Known) else log,
     )

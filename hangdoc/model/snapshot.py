@@ -11,6 +11,7 @@ from msgspec import Struct
 from hangdoc.model.buffer import Buffers
 from hangdoc.model.ending import Ended
 from hangdoc.model.fd import OpenFiles
+from hangdoc.model.flight import Flight
 from hangdoc.model.gpu import Gpus
 from hangdoc.model.http import Http
 from hangdoc.model.link import Links
@@ -49,6 +50,7 @@ Payload: TypeAlias = (
     | Ended
     | Places
     | Ras
+    | Flight
     | Plain
 )
 
