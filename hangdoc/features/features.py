@@ -16,7 +16,7 @@ from hangdoc.features.links import recent_links
 from hangdoc.features.lock_files import Polled, polled_lock_files
 from hangdoc.features.locks import TimedLocks, recent_locks
 from hangdoc.features.motion import Flow, Motion, flow, motion
-from hangdoc.features.native import NativePlace, native_place
+from hangdoc.features.native import NativePlace, dumped_kernels, native_place
 from hangdoc.features.outputs import LogState, OutputFile, descriptors, log_state, opened_gpu, outputs
 from hangdoc.features.phases import launch_phase, member_phase
 from hangdoc.features.ras import NOT_ASKED, RasState, ras_state
@@ -47,7 +47,8 @@ class Member:
     waits: of every round, oldest first; links: the last two thorough readings, oldest first; locks: every reading so
     far, oldest first, none in a trace that is older than the probe; lock_files: polled for in the last two readings;
     places: of its running threads, Known(()) in a trace that is older than the probe; native: where its main thread
-    stands below Python, None without a native stack, which is taken at the end and only on request.
+    stands below Python, None without a native stack, which is taken at the end and only on request;
+    kernels: that its card stood in, by a CUDA core dump, for which the same holds.
     """
 
     process: Process
@@ -63,6 +64,7 @@ class Member:
     phase: Phase
     places: Reading[tuple[Places, ...]]
     native: NativePlace | None = None
+    kernels: tuple[str, ...] = ()
 
     @property
     def key(self) -> ProcessKey:
@@ -294,6 +296,7 @@ def _member(index: Index, trace: Trace, process: Process, engine: Engine, window
         phase=member_phase(stacks, process.key.pid),
         places=_places(index, process.key, window),
         native=native_place(index, process.key, window, trace.stacks),
+        kernels=dumped_kernels(index, process.key, window),
     )
 
 

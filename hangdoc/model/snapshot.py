@@ -14,6 +14,7 @@ from hangdoc.model.fd import OpenFiles
 from hangdoc.model.flight import Flight
 from hangdoc.model.gpu import Gpus
 from hangdoc.model.http import Http
+from hangdoc.model.kernel_dump import KernelDump
 from hangdoc.model.link import Links
 from hangdoc.model.lock_file import LockFiles
 from hangdoc.model.locks import Locks
@@ -51,6 +52,7 @@ Payload: TypeAlias = (
     | Places
     | Ras
     | Flight
+    | KernelDump
     | Plain
 )
 
