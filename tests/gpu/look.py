@@ -13,8 +13,8 @@ from typing import Any
 from tests.gpu.scenarios import Scenario
 from tests.gpu.server import Server
 
-LOOK_S, END_S = 45.0, 60.0
-"""Beyond what hangdoc itself allows for a look (30 s) and for memory to come back (30 s)."""
+LOOK_S, END_S = 90.0, 60.0
+"""Beyond what hangdoc itself allows for a look (30 s, native stacks some more) and for memory to come back (30 s)."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def look(server: Server, hangdoc: Hangdoc, out: Path, ill_s: float) -> Row:
     before = server.states()
     begun_s = time.monotonic()
     code, said, complaints = hangdoc.run(
-        *("watch", str(server.pid), "--once", "--json", "--native", "--record", str(trace)), timeout_s=LOOK_S
+        *("watch", str(server.pid), "--once", "--json", "--record", str(trace)), timeout_s=LOOK_S
     )
     ended_s, after = time.monotonic(), server.states()
     stopped = [pid for pid, state in after.items() if state in "Tt" and before.get(pid) not in ("T", "t")]
@@ -79,7 +79,22 @@ def look(server: Server, hangdoc: Hangdoc, out: Path, ill_s: float) -> Row:
     (out / f"{row.name}.json").write_text(said)
     row.values |= summary(document, server)
     row.right = is_right(server.scenario, row.values) and not stopped
+    if server.scenario.native:
+        row.values |= look_below(server, hangdoc, out)
     return row
+
+
+def look_below(server: Server, hangdoc: Hangdoc, out: Path) -> dict[str, Any]:
+    """Look once more, with native stacks; return what was told of them, and who was left stopped."""
+    name = f"{server.scenario.name}.native"
+    wish = ("--once", "--json", "--native", "--record", str(out / f"{name}.hangtrace"))
+    begun_s = time.monotonic()
+    code, said, _ = hangdoc.run("watch", str(server.pid), *wish, timeout_s=LOOK_S)
+    (out / f"{name}.json").write_text(said)
+    below = [part for part in said.split('"') if "below Python it" in part or "without Python burns" in part]
+    stopped = [pid for pid, state in server.states().items() if state in "Tt"]
+    took_s = round(time.monotonic() - begun_s, 1)
+    return {"native_code": code, "native_s": took_s, "native": below[:4], "native_left_stopped": stopped}
 
 
 def summary(document: dict[str, Any], server: Server) -> dict[str, Any]:

@@ -16,7 +16,8 @@ class Scenario:
     mode: what the hooks do to rank `rank`; serving: only once a request comes, after the server was ready;
     ready: no illness, looked at when the log has this pattern; load: while requests run; stop: the rank is stopped by a
     signal while it serves; wait_s: how long to let the illness last before it is looked at; cold: with empty caches of
-    compiled kernels; locked: with the locks of these caches held by the driver; flags: of the server.
+    compiled kernels; locked: with the locks of these caches held by the driver; native: looked at a second
+    time, with native stacks; flags: of the server.
     verdicts: what may be said; culprit: the rank that has to be named, None: nobody is asked for; "outside": who
     drives all this.
     """
@@ -33,6 +34,7 @@ class Scenario:
     wait_s: float = 0.0
     cold: bool = False
     locked: bool = False
+    native: bool = False
     flags: tuple[str, ...] = EAGER
     culprit: int | str | None = None
 
@@ -41,9 +43,9 @@ HANG_ON_GPU = ("busy-wait",)
 LIST = (
     Scenario("healthy-idle", ("healthy",), ready=READY, flags=()),
     Scenario("healthy-load", ("healthy",), ready=READY, load=True, flags=()),
-    Scenario("kernel-spin-start", HANG_ON_GPU, mode="kernel-spin", culprit=0),
-    Scenario("kernel-spin-serving", HANG_ON_GPU, mode="kernel-spin", serving=True, culprit=0),
-    Scenario("short-of-a-rank-start", HANG_ON_GPU, 2, "sleep", 1, culprit=1),
+    Scenario("kernel-spin-start", HANG_ON_GPU, mode="kernel-spin", native=True, culprit=0),
+    Scenario("kernel-spin-serving", HANG_ON_GPU, mode="kernel-spin", serving=True, native=True, culprit=0),
+    Scenario("short-of-a-rank-start", HANG_ON_GPU, 2, "sleep", 1, native=True, culprit=1),
     Scenario("short-of-a-rank-serving", HANG_ON_GPU, 2, "sleep", 1, serving=True, culprit=1),
     Scenario("healthy-load-two", ("healthy",), 2, ready=READY, load=True, flags=()),
     Scenario("stopped", ("blocked", "busy-wait"), 2, rank=1, ready=READY, load=True, stop=True, culprit=1),
