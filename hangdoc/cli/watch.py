@@ -29,6 +29,7 @@ def watch(
     patience: Patience = None,
     http_generate: observing.HttpGenerate = False,
     native: observing.Native = False,
+    cuda_coredump: observing.Coredump = False,
     baseline: GoodStarts = None,
     html: HtmlFile = None,
     markdown: Markdown = False,
@@ -63,7 +64,7 @@ def watch(
     command = command_of(context)
     options.check(command, is_exec=exec_, once=once, unattended=unattended, named=named or as_json)
     span = observing.span_of(window, max_window)
-    wish = {"http_generate": http_generate, "no_redact": no_redact, "native": native}
+    wish = {"http_generate": http_generate, "no_redact": no_redact, "native": native, "coredump": cuda_coredump}
     setting = observing.setting_of(span, patience, baseline, **wish)
     if once:
         from hangdoc.cli.recorded import Shown, watch_once
