@@ -62,8 +62,11 @@ class Material:
 
 
 def material(trace: Trace, kind: TargetKind, *, keep_names: bool = False, baseline: Baseline | None = None) -> Material:
-    """Return what a report is made of. Names become tokens, as in any trace, unless keep_names is set."""
-    if not keep_names and trace.header.redaction != "tokens":
+    """Return what a report is made of. Names become tokens, as in any trace, unless keep_names is set.
+
+    A trace that is redacted already is redacted once more: an older hangdoc may have left what this one takes out.
+    """
+    if not keep_names:
         trace = redact(trace)
     movers = mover_keys(trace.snapshots[-1].processes)
     window, steady = steady_window(trace, movers)

@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from hangdoc.model.diagnosis import Wait, WaitEnd
 from hangdoc.report.material import Material
 from hangdoc.report.page.blocks import folded, listed, many, note, section, wide
-from hangdoc.report.page.markup import Html, each, element, together
+from hangdoc.report.page.markup import Attribute, Html, each, element, together
 from hangdoc.report.waitgraph import Arrow, Graph, Node, graph, is_sure
 
 BOX_WIDTH, BOX_HEIGHT, ACROSS, DOWN, EDGE = 216, 50, 110, 24, 12
 """The drawing's own units, which are pixels on the screen. Arbitrary: a column and its arrows fit a telephone."""
+
+MOST_LISTED = 8
+"""Waits that are listed outright. Arbitrary: of 64 ranks they are all alike."""
 
 MOST_LETTERS = 30
 """Letters of a line in a box; the list below has all. Arbitrary: what fits."""
@@ -21,15 +24,18 @@ def waits(material: Material) -> Html:
     """Return the section."""
     found = graph(material)
     title = "Who waits for whom"
-    if not material.diagnosis.waits:
-        return section("waits", title, note("No process of the launch was seen to wait for another one."))
+    if not found.nodes:
+        return section("waits", title, note(_nothing(found)), _in_words(material))
     return section("waits", title, note(_told(found)), wide(title, _picture(found)), _in_words(material))
 
 
+def _nothing(found: Graph) -> str:
+    if not found.unsure:
+        return "No process of the launch was seen to wait for another one."
+    return "Every wait that was seen looks the same when nothing is wrong: there is nothing to draw."
+
+
 def _told(found: Graph) -> str:
-    sure = any(arrow.sure for arrow in found.arrows)
-    if not sure:
-        return "Every one of these waits looks the same when nothing is wrong; none of them says that it hangs."
     left = (
         f" {many(found.unsure, 'more wait')} that look the same when nothing is wrong are in the list."
         if found.unsure
@@ -46,7 +52,7 @@ def _picture(found: Graph) -> Html:
     boxes = each(_box(node, places[node.number]) for node in found.nodes)
     return element(
         "svg",
-        _heads(),
+        _head(),
         arrows,
         boxes,
         viewBox=f"0 0 {right} {bottom}",
@@ -73,24 +79,16 @@ def _placed(found: Graph) -> dict[int, tuple[int, int]]:
     return places
 
 
-def _heads() -> Html:
+def _head() -> Html:
     point = element("path", d="M0 0 L8 4 L0 8 Z")
-    marks = (
-        element(
-            "marker",
-            point,
-            id=f"head-{name}",
-            class_=f"head-{name}",
-            markerWidth=8,
-            markerHeight=8,
-            refX=7,
-            refY=4,
-            orient="auto",
-            markerUnits="userSpaceOnUse",
-        )
-        for name in ("sure", "unsure")
-    )
-    return element("defs", each(marks))
+    size: dict[str, Attribute] = {
+        "markerWidth": 8,
+        "markerHeight": 8,
+        "refX": 7,
+        "refY": 4,
+        "markerUnits": "userSpaceOnUse",
+    }
+    return element("defs", element("marker", point, id="head", class_="point", orient="auto", **size))
 
 
 def _box(node: Node, place: tuple[int, int]) -> Html:
@@ -111,7 +109,6 @@ def _cut(line: str) -> str:
 
 
 def _arrow(arrow: Arrow, places: Mapping[int, tuple[int, int]], found: Graph) -> Html:
-    kind = "sure" if arrow.sure else "unsure"
     (x0, y0), (x1, y1) = places[arrow.start], places[arrow.end]
     between = [one for one in found.arrows if {one.start, one.end} == {arrow.start, arrow.end}]
     shift = (between.index(arrow) - (len(between) - 1) / 2) * 15
@@ -127,9 +124,9 @@ def _arrow(arrow: Arrow, places: Mapping[int, tuple[int, int]], found: Graph) ->
     label = f"{arrow.through} x{arrow.count}" if arrow.count > 1 else arrow.through
     return element(
         "g",
-        element("path", d=path, marker_end=f"url(#head-{kind})"),
+        element("path", d=path, marker_end="url(#head)"),
         element("text", label, x=middle, y=(y0 + y1) / 2 - 5, text_anchor="middle"),
-        class_=f"arrow {kind}",
+        class_="arrow",
     )
 
 
@@ -137,8 +134,14 @@ def _in_words(material: Material) -> Html:
     waits_ = material.diagnosis.waits
     sure = [_wait(one, material) for one in waits_ if is_sure(one)]
     unsure = [_wait(one, material) for one in waits_ if not is_sure(one)]
-    rest = folded(f"{many(len(unsure), 'wait')} that look the same when nothing is wrong", listed(unsure))
-    return together(listed(sure, class_="waits") if sure else None, rest if unsure else None)
+    first, more = sure[:MOST_LISTED], sure[MOST_LISTED:]
+    return together(
+        listed(first, class_="waits") if first else None,
+        folded(many(len(more), "more wait"), listed(more)) if more else None,
+        folded(f"{many(len(unsure), 'wait')} that look the same when nothing is wrong", listed(unsure))
+        if unsure
+        else None,
+    )
 
 
 def _wait(wait: Wait, material: Material) -> str:
