@@ -56,6 +56,11 @@ class Material:
         """Pids of those who have to move."""
         return frozenset(one.pid for one in self.diagnosis.culprits if one.pid is not None)
 
+    @property
+    def accusation(self) -> str:
+        """What is said of those who have to move, in two words."""
+        return {"crashed": "failed", "slow-start": "at work"}.get(self.diagnosis.verdict, "has to move")
+
     def name(self, pid: int) -> str:
         """Return who a pid is, for a sentence."""
         return self.names.get(pid, "process outside the launch")

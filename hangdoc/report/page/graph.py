@@ -10,13 +10,13 @@ from hangdoc.report.page.blocks import folded, listed, many, note, section, wide
 from hangdoc.report.page.markup import Attribute, Html, each, element, together
 from hangdoc.report.waitgraph import Arrow, Graph, Node, graph, is_sure
 
-BOX_WIDTH, BOX_HEIGHT, ACROSS, DOWN, EDGE = 216, 50, 110, 24, 12
+BOX_WIDTH, BOX_HEIGHT, ACROSS, DOWN, EDGE = 232, 50, 110, 24, 12
 """The drawing's own units, which are pixels on the screen. Arbitrary: a column and its arrows fit a telephone."""
 
 MOST_LISTED = 8
 """Waits that are listed outright. Arbitrary: of 64 ranks they are all alike."""
 
-MOST_LETTERS = 30
+MOST_LETTERS = 25
 """Letters of a line in a box; the list below has all. Arbitrary: what fits."""
 
 

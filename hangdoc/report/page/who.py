@@ -59,8 +59,9 @@ def _nobody(diagnosis: Diagnosis) -> Html:
 
 def _culprit(one: Culprit, material: Material) -> Html:
     who = "outside the launch" if one.outside else rank_text(one.role, one.rank)
-    absent = "pid not known" if material.diagnosis.target.kind == "log" else "not there at all"
-    pid = absent if one.pid is None else f"pid {one.pid}"
+    if one.pid is None and material.diagnosis.target.kind != "log":
+        return element("li", element("strong", one.reason, class_="accused"), class_="culprit")
+    pid = "pid not known" if one.pid is None else f"pid {one.pid}"
     thread = "" if one.tid in (None, one.pid) else f", thread {one.tid}"
     return element(
         "li",

@@ -10,7 +10,7 @@ import pytest
 from hangdoc.observe.replay import read_trace
 from hangdoc.report.material import UNREDACTED
 from hangdoc.trace.writer import encode
-from tests.unit.cli.commands import complaint, run
+from tests.unit.cli.commands import SPINS, complaint, program, python, run
 from tests.unit.report.recordings import GOLDEN, planted
 
 KEY = "-sk-abcdefghijkmnopqrstuvwx12"
@@ -88,3 +88,18 @@ def test_reports_of_a_watch_go_with_once() -> None:
         ended = run("watch", "1", *option)
         assert ended.code == 2
         assert "go with --once" in complaint(ended)
+
+
+def test_a_page_of_a_live_launch(tmp_path: Path) -> None:
+    """One look gives the report here, and a redacted page; Markdown takes the place of the report."""
+    page = tmp_path / "page.html"
+    with program(*python(SPINS)) as child:
+        once = ("watch", str(child.pid), "--once", "--window", "3", "--max-window", "3")
+        ended = run(*once, "--html", str(page))
+        issue = run(*once, "--markdown", "--no-redact")
+    assert f"pid {child.pid} on " in ended.out
+    assert "Who waits for whom" in page.read_text()
+    assert UNREDACTED not in page.read_text()
+    assert issue.out.startswith("### Describe the bug\n")
+    assert UNREDACTED in issue.out
+    assert ended.code == issue.code
