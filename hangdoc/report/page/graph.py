@@ -13,6 +13,9 @@ from hangdoc.report.waitgraph import Arrow, Graph, Node, graph, is_sure
 BOX_WIDTH, BOX_HEIGHT, ACROSS, DOWN, EDGE = 232, 50, 110, 24, 12
 """The drawing's own units, which are pixels on the screen. Arbitrary: a column and its arrows fit a telephone."""
 
+SPREAD, BOW = 15, 48
+"""How far apart arrows between two boxes are, and how far out one goes that stays in its column."""
+
 MOST_LISTED = 8
 """Waits that are listed outright. Arbitrary: of 64 ranks they are all alike."""
 
@@ -46,7 +49,8 @@ def _told(found: Graph) -> str:
 
 def _picture(found: Graph) -> Html:
     places = _placed(found)
-    right = max(x for x, _ in places.values()) + BOX_WIDTH + EDGE
+    bows = any(places[arrow.start][0] == places[arrow.end][0] for arrow in found.arrows)
+    right = max(x for x, _ in places.values()) + BOX_WIDTH + (2 * ACROSS if bows else EDGE)
     bottom = max(y for _, y in places.values()) + BOX_HEIGHT + EDGE
     arrows = each(_arrow(one, places, found) for one in found.arrows)
     boxes = each(_box(node, places[node.number]) for node in found.nodes)
@@ -109,25 +113,24 @@ def _cut(line: str) -> str:
 
 
 def _arrow(arrow: Arrow, places: Mapping[int, tuple[int, int]], found: Graph) -> Html:
+    """Draw a wait: between columns an S, within one a bow to its right, the further out the more there are."""
     (x0, y0), (x1, y1) = places[arrow.start], places[arrow.end]
     between = [one for one in found.arrows if {one.start, one.end} == {arrow.start, arrow.end}]
-    shift = (between.index(arrow) - (len(between) - 1) / 2) * 15
-    y0, y1 = y0 + BOX_HEIGHT // 2 + int(shift), y1 + BOX_HEIGHT // 2 + int(shift)
-    if x1 > x0:
-        start, end, bend = x0 + BOX_WIDTH, x1, ACROSS // 2
-    elif x1 < x0:
-        start, end, bend = x0, x1 + BOX_WIDTH, -ACROSS // 2
-    else:
-        start, end, bend = x0 + BOX_WIDTH, x1 + BOX_WIDTH, ACROSS // 2
-    path = f"M{start} {y0} C{start + bend} {y0} {end - (bend if x1 != x0 else -bend)} {y1} {end} {y1}"
-    middle = (start + end) / 2 if x1 != x0 else start + bend * 0.8
+    number = between.index(arrow)
+    shift = round((number - (len(between) - 1) / 2) * SPREAD)
+    y0, y1 = y0 + BOX_HEIGHT // 2 + shift, y1 + BOX_HEIGHT // 2 + shift
     label = f"{arrow.through} x{arrow.count}" if arrow.count > 1 else arrow.through
-    return element(
-        "g",
-        element("path", d=path, marker_end="url(#head)"),
-        element("text", label, x=middle, y=(y0 + y1) / 2 - 5, text_anchor="middle"),
-        class_="arrow",
-    )
+    middle_y = (y0 + y1) // 2
+    if x0 == x1:
+        out = x0 + BOX_WIDTH + BOW + number * 2 * BOW // 3
+        y0, y1 = (y0 - SPREAD, y1 + SPREAD) if arrow.start == arrow.end else (y0, y1)
+        path = f"M{x0 + BOX_WIDTH} {y0} C{out} {y0} {out} {y1} {x1 + BOX_WIDTH} {y1}"
+        words = element("text", label, x=out - BOW // 4 + 4, y=middle_y + 4 + number * SPREAD)
+    else:
+        start, end, bend = (x0 + BOX_WIDTH, x1, ACROSS // 2) if x1 > x0 else (x0, x1 + BOX_WIDTH, -ACROSS // 2)
+        path = f"M{start} {y0} C{start + bend} {y0} {end - bend} {y1} {end} {y1}"
+        words = element("text", label, x=(start + end) // 2, y=middle_y - 5, text_anchor="middle")
+    return element("g", element("path", d=path, marker_end="url(#head)"), words, class_="arrow")
 
 
 def _in_words(material: Material) -> Html:
