@@ -8,6 +8,7 @@ from hangdoc.cli import observing
 from hangdoc.cli import watch_options as options
 from hangdoc.cli.command import command_of
 from hangdoc.cli.good_starts import GoodStarts
+from hangdoc.cli.handed import handed_of
 from hangdoc.cli.options import HtmlFile, Json, Markdown, NoColor, NoRedact, Patience, Pid, Port
 
 
@@ -56,7 +57,7 @@ def watch(
     """
     if once and (until is not None or timeout is not None):
         raise typer.BadParameter("--once is one observation: --until and --timeout are for following")
-    handed = options.handed_of(html, markdown=markdown, as_json=as_json, once=once)
+    handed = handed_of(html, markdown=markdown, as_json=as_json, once=once)
     if no_redact and record is None and not handed.is_any:
         raise typer.BadParameter("--no-redact is about --record, --html and --markdown: nothing else is kept")
     named = not (pid is None and port is None and until is None and timeout is None)
