@@ -24,7 +24,7 @@ from hangdoc.model.lock_file import LockFile, LockFiles
 from hangdoc.model.locks import FutexWait, Gil, Locks, PythonLock
 from hangdoc.model.log import LogTail
 from hangdoc.model.process import Process, ProcessKey
-from hangdoc.model.reading import Known, Missing
+from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.model.snapshot import Payload
 from hangdoc.model.stack import Stack, Stacks, ThreadStack
 from hangdoc.model.surroundings import Room, Surroundings
