@@ -21,7 +21,8 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 # What `make accuracy` looks at: see python -m tests.accuracy --help. It takes about an hour on two cores.
 ACCURACY := --rounds 3 --load both --sglang --healthy 50 --table docs/accuracy.md
 
-.PHONY: help demo test test-fast lint docs bench bench-logs bench-regress accuracy accuracy-logs fuzz losses soak wheel clean
+.PHONY: help demo test test-fast lint docs bench bench-following bench-logs bench-regress accuracy accuracy-logs fuzz
+.PHONY: losses soak wheel clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -55,6 +56,9 @@ bench-logs: $(DEV_INSTALLED)
 
 bench-regress: $(DEV_INSTALLED)
 	@$(BIN)/python benchmarks/regress.py
+
+bench-following: $(DEV_INSTALLED)
+	@$(BIN)/python benchmarks/following.py
 
 accuracy-logs: $(DEV_INSTALLED)
 	@$(BIN)/python tests/corpus/score.py

@@ -39,11 +39,12 @@ def main() -> None:
     minute = hung_launch(seconds=60)
     print(f"8 ranks x 150 threads, 60 s at 1 Hz: {size_of(minute, LIVE_LEVEL):,} bytes as recorded")
     with tempfile.TemporaryDirectory() as directory:
-        fill(Path(directory), asked.traces)
         command = [sys.executable, "-m", "hangdoc", "regress", directory, "--jobs", str(asked.jobs)]
+        record(Path(directory), asked.traces)
         subprocess.run(
             [*command, "--update", "--yes"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
         )
+        copy(Path(directory), asked.traces)
         before_s, begin_s = cpu_s(), time.monotonic()
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         took_s, used_s = time.monotonic() - begin_s, cpu_s() - before_s
@@ -61,12 +62,16 @@ def cpu_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def fill(directory: Path, traces: int) -> None:
+def record(directory: Path, traces: int) -> None:
     for number in range(min(DIFFERENT, traces)):
         data = encode(redact(hung_launch(seed=number)), LIVE_LEVEL)
         (directory / f"{number:04}.hangtrace").write_bytes(data)
+
+
+def copy(directory: Path, traces: int) -> None:
     for number in range(DIFFERENT, traces):
-        shutil.copyfile(directory / f"{number % DIFFERENT:04}.hangtrace", directory / f"{number:04}.hangtrace")
+        for end in ("hangtrace", "expect.toml"):
+            shutil.copyfile(directory / f"{number % DIFFERENT:04}.{end}", directory / f"{number:04}.{end}")
 
 
 if __name__ == "__main__":

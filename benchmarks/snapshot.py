@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import shutil
 import statistics
 import subprocess
@@ -238,28 +237,6 @@ def own_share(processes: tuple[Process, ...], seconds: int) -> None:
         )
 
 
-def follow(healthy: subprocess.Popen[str], seconds: int) -> None:
-    """Print what following a launch costs that is well: all of it, the programs that hangdoc runs included."""
-    assert healthy.stdin is not None
-    healthy.stdin.write(SERVE)
-    healthy.stdin.flush()
-    command = [str(Path(sys.executable).with_name("hangdoc")), "watch", str(healthy.pid), "--json", "--until", "hang"]
-    for least, most in ((40, 40), (40 + seconds, seconds)):
-        before, begun_s = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-        done = subprocess.run([*command, "--timeout", str(least)], capture_output=True, text=True, check=False)
-        after, wall_s = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic() - begun_s
-        spent_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        verdicts = [json.loads(line)["verdict"] for line in done.stdout.splitlines()]
-        if least == most:
-            start_s, start_wall_s = spent_s, wall_s
-    share = (spent_s - start_s) / (wall_s - start_wall_s)
-    print(
-        f"hangdoc watch PID of a launch that is well: {start_s / start_wall_s:.2%} of a core in the first 40 s,"
-        f" then {share:.2%}"
-    )
-    print(f"  it said: {', '.join(verdicts)}")
-
-
 def watch_once(patient: subprocess.Popen[str]) -> None:
     """Print how long the verdict takes, once one of the processes spins and the others wait."""
     assert patient.stdin is not None
@@ -283,17 +260,12 @@ def main() -> None:
     options.add_argument("--launcher", action="store_true", help=argparse.SUPPRESS)
     options.add_argument("--rounds", type=int, default=9, help="sweeps of each method (default 9)")
     options.add_argument("--seconds", type=int, default=20, help="length of the 1 Hz measurement (default 20)")
-    options.add_argument("--follow", type=int, default=0, help="only follow a launch that is well, so many seconds")
     given = options.parse_args()
     if given.target:
         target(given.target)
         return
     if given.launcher:
         launcher()
-        return
-    if given.follow:
-        with launch() as (started, _):
-            follow(started, given.follow)
         return
     with launch() as (started, processes):
         print(f"target: {PROCESSES} processes x {THREADS} threads; medians of {given.rounds} sweeps, taken in turn")

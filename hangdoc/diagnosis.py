@@ -61,9 +61,9 @@ def diagnose(trace: Trace, kind: TargetKind = "live", baseline: Baseline | None 
     index = Index(trace)
     engine = discovery.engine(trace.header.launch.engine)
     movers = mover_keys(trace.snapshots[-1].processes)
-    window, steady = steady_window(trace, movers)
+    window, steady = steady_window(trace, movers, index)
     good = _good_starts(trace, engine, baseline)
-    beyond = Beyond(standing_s(trace, index, movers, window.last), good)
+    beyond = Beyond(standing_s(trace, index, movers, window.last), good, index)
     seen = features(trace, engine, window, steady=steady, beyond=beyond)
     ranked = _ranked(seen)
     leader = ranked[0] if RANK[ranked[0].grade] >= RANK["likely"] else None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hangdoc.criteria import Weighed
+from hangdoc.criteria import Case, Present, Weighed
 from hangdoc.features.baseline import TYPICAL_S
 from hangdoc.features.clock import seconds_between
 from hangdoc.features.features import Features
 from hangdoc.features.outputs import LogState, refused_words
 from hangdoc.features.startup import Rank, Reached, Start, bar_at_end, rank_of
 from hangdoc.hypotheses import _log_signs as logs
+from hangdoc.hypotheses import _watchdog_words as watchdog_words
 from hangdoc.hypotheses._signs import place_of
 from hangdoc.model.diagnosis import LogReport, LogStep, NextStep
 from hangdoc.model.log import LogEvent
@@ -18,6 +19,10 @@ from hangdoc.model.reading import Known, Missing, Reading
 
 MOST_LINES = 20
 """Failures and complaints that are told. Arbitrary: the first ones say what began."""
+
+
+PARTS = frozenset({"debug-info", "held-request"})
+"""Lines that only say more of the one beside them: they are read, and not told one by one."""
 
 
 def log_report(seen: Features) -> LogReport | None:
@@ -40,7 +45,7 @@ def log_report(seen: Features) -> LogReport | None:
         bar=None if bar is None else f"{bar.text}: {bar.done:.0f} of {bar.total:.0f}, {bar.step_s:.1f} s each",
         left_s=_value(bar.left_s) if bar is not None else None,
         failures=_told(_failures(log)),
-        complaints=_told(list(log.complaints)),
+        complaints=_told([event for event in log.complaints if event.name not in PARTS]),
         baseline=compared(seen, log, start),
     )
 
@@ -189,8 +194,25 @@ def _end_of(seen: Features, log: LogState, start: Start) -> str:
         place = f"{bar.text}, {bar.done:.0f} of {bar.total:.0f}"
         return f"The log ends with {place}: a log alone does not tell whether it goes on"
     after = f"; {start.texts[start.next.name]} has not come" if start.next is not None else ""
+    after = _not_connected(log) or after
     last = f" after {start.last.first.text}{_not_said(seen, start.last)}" if start.last is not None else ""
     return f"The log ends{last}{after}: a log alone does not tell whether that is slow or hung"
+
+
+def _not_connected(log: LogState) -> str:
+    """Return which ranks have not said that Gloo connected them, where the log ends in that and only few are missing.
+
+    Rule: of the last group, by the number of its peers. Fails where two such lines were written into one.
+    """
+    said = [event for event in log.milestones if event.name == "gloo-connected"]
+    if not said or said[-1].offset < max(event.offset for event in log.milestones):
+        return ""
+    size = int(said[-1].numbers.get("expected", 0)) + 1
+    ranks = {int(event.numbers["rank"]) for event in said if int(event.numbers.get("expected", 0)) + 1 == size}
+    absent = sorted({*range(min(size, MOST_RANKS))} - ranks)
+    if len(ranks) < 2 or not 0 < len(absent) <= MOST_NAMED:
+        return ""
+    return f"; rank {', '.join(map(str, absent))} has not said that Gloo connected it, and {len(ranks)} have"
 
 
 MOST_NAMED = 3
@@ -289,6 +311,62 @@ def _of_complaint(seen: Features, leader: Weighed | None) -> tuple[NextStep, ...
     return () if named is None else (NextStep(playbook=named[0], action=named[1]),)
 
 
+def _of_watchdog(seen: Features) -> tuple[NextStep, ...]:
+    """Return where to look when a watchdog said more than that the time ran out."""
+    whole = Case(seen, None)
+    if isinstance(watchdog_words.first_never_ended(whole), Present):
+        return (
+            NextStep(
+                playbook="first-collective-never-finishes",
+                action="The transport, no rank: start once with NCCL_P2P_DISABLE=1, then with NCCL_SHM_DISABLE=1 or "
+                "NCCL_IB_DISABLE=1: the one with which it runs names what to mend.",
+            ),
+        )
+    if isinstance(watchdog_words.batches_differ(whole), Present):
+        return (
+            NextStep(
+                playbook="rank-divergence",
+                action="Find what each rank decides for itself (accepted drafts, sampling, clocks, time limits): start "
+                "once without speculative decoding and without request time limits.",
+            ),
+        )
+    return ()
+
+
+AFTER_NCCL = (
+    "It may be the first collective: start once with NCCL_P2P_DISABLE=1. Where that runs, the GPUs cannot reach each "
+    "other (ACS, IOMMU, virtual machine, driver)."
+)
+BETWEEN_NODES = (
+    "It may be the network between the nodes: start once with NCCL_DEBUG=INFO on each and compare which interface and "
+    "adapter they name; then NCCL_SOCKET_IFNAME, NCCL_IB_DISABLE=1."
+)
+"""What is behind most logs that end where NCCL begins: in 15 and in 5 public reports."""
+TO_THE_OTHERS = (
+    "It may be the way to the other nodes: can each of them open --dist-init-addr (nc -vz HOST PORT)? "
+    "Then GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME on every node."
+)
+"""What is behind logs of several nodes that end before: an interface or a port that cannot be reached (6 reports)."""
+
+
+def _of_last_line(seen: Features, leader: Weighed | None) -> tuple[NextStep, ...]:
+    """Return the usual suspect where the log of a start of several ranks ends in the rendezvous."""
+    if leader is not None or isinstance(seen.log, Missing) or len(seen.movers) < 2:
+        return ()
+    log = seen.log.value
+    last = max((*log.milestones, *log.endless, *log.complaints), key=lambda event: event.offset, default=None)
+    if last is None or log.errors or log.crashes:
+        return ()
+    has_nodes = seen.launch.settings.get("nnodes", "1") != "1" or log.reached("group-on-several-nodes")
+    if last.name == "rendezvous-begin" and has_nodes:
+        return (NextStep(playbook="blocked-in-rendezvous", action=TO_THE_OTHERS),)
+    if last.name not in {"nccl-version", "nccl-begins"}:
+        return ()
+    if has_nodes:
+        return (NextStep(playbook="cross-node-transport", action=BETWEEN_NODES),)
+    return (NextStep(playbook="peer-to-peer-broken", action=AFTER_NCCL),)
+
+
 def deciding_steps(seen: Features, leader: Weighed | None) -> tuple[NextStep, ...]:
     """Return the three readings that would decide, with the commands that take them, cheapest first."""
     playbook = "hung-in-silence" if leader is None else leader.hypothesis.playbook
@@ -300,6 +378,7 @@ def deciding_steps(seen: Features, leader: Weighed | None) -> tuple[NextStep, ..
         target, pid = (f"--port {settings['port']}" if "port" in settings else "PID"), "PID"
     if leader is not None and _has_ended(seen):
         return (
+            *_of_watchdog(seen),
             NextStep(playbook=playbook, action=leader.action),
             NextStep(
                 playbook=playbook,
@@ -309,7 +388,8 @@ def deciding_steps(seen: Features, leader: Weighed | None) -> tuple[NextStep, ..
         )
     first = "" if leader is None else f"{leader.action} "
     return (
-        *_of_complaint(seen, leader),
+        *_of_watchdog(seen),
+        *(_of_complaint(seen, leader) or _of_last_line(seen, leader)),
         NextStep(
             playbook=playbook,
             action=f"{first}On the machine, while it stands still, all three readings: hangdoc watch {target} --once",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hangdoc.cli.failure import progress
 from hangdoc.cli.good_starts import baseline_of
 from hangdoc.cli.options import patience_of
 
@@ -27,6 +28,14 @@ Native = Annotated[
     bool,
     typer.Option("--native", help="If it hangs, also take native stacks at the end: stops each rank for a moment."),
 ]
+Coredump = Annotated[
+    bool,
+    typer.Option(
+        "--cuda-coredump",
+        help="If it hangs, also ask CUDA which kernel is stuck: the server may die of it; "
+        "needs CUDA_ENABLE_USER_TRIGGERED_COREDUMP=1 at its start.",
+    ),
+]
 
 
 def span_of(least_s: float, most_s: float) -> Window:
@@ -44,10 +53,13 @@ def setting_of(
     http_generate: bool,
     no_redact: bool,
     native: bool = False,
+    coredump: bool = False,
 ) -> Setting:
     """Return how to observe; BadParameter or HangdocError (exit 2) for an option that says nothing sensible."""
     from hangdoc.observe.attach import Setting
 
+    if coredump:
+        progress("hangdoc: if it hangs, CUDA is asked for a core dump: the server may die of it")
     return Setting(
         kept_rounds=ceil(span.most_s) + 2,
         patience_s=patience_of(patience),
@@ -55,4 +67,5 @@ def setting_of(
         baseline=baseline_of(baseline),
         redact=not no_redact,
         native=native,
+        coredump=coredump,
     )

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hangdoc.cli.failure import complain
-from hangdoc.cli.handing_on import Handed, opened
+from hangdoc.cli.handed import Handed
+from hangdoc.cli.handing_on import opened
 from hangdoc.cli.live import looked
 from hangdoc.cli.output import emit_diagnosis
 from hangdoc.errors import ExitCode

@@ -32,7 +32,8 @@ def report(
       hangdoc report stuck.hangtrace --html stuck.html
       hangdoc report stuck.hangtrace --markdown | gh issue create -F - ...
     """
-    from hangdoc.cli.handing_on import Handed, opened
+    from hangdoc.cli.handed import Handed
+    from hangdoc.cli.handing_on import opened
     from hangdoc.cli.output import emit_diagnosis
     from hangdoc.observe.replay import read_trace
     from hangdoc.report.exit_code import exit_code

@@ -8,6 +8,7 @@ from hangdoc.cli import observing
 from hangdoc.cli import watch_options as options
 from hangdoc.cli.command import command_of
 from hangdoc.cli.good_starts import GoodStarts
+from hangdoc.cli.handed import handed_of
 from hangdoc.cli.options import HtmlFile, Json, Markdown, NoColor, NoRedact, Patience, Pid, Port
 
 
@@ -29,6 +30,7 @@ def watch(
     patience: Patience = None,
     http_generate: observing.HttpGenerate = False,
     native: observing.Native = False,
+    cuda_coredump: observing.Coredump = False,
     baseline: GoodStarts = None,
     html: HtmlFile = None,
     markdown: Markdown = False,
@@ -55,7 +57,7 @@ def watch(
     """
     if once and (until is not None or timeout is not None):
         raise typer.BadParameter("--once is one observation: --until and --timeout are for following")
-    handed = options.handed_of(html, markdown=markdown, as_json=as_json, once=once)
+    handed = handed_of(html, markdown=markdown, as_json=as_json, once=once)
     if no_redact and record is None and not handed.is_any:
         raise typer.BadParameter("--no-redact is about --record, --html and --markdown: nothing else is kept")
     named = not (pid is None and port is None and until is None and timeout is None)
@@ -63,7 +65,7 @@ def watch(
     command = command_of(context)
     options.check(command, is_exec=exec_, once=once, unattended=unattended, named=named or as_json)
     span = observing.span_of(window, max_window)
-    wish = {"http_generate": http_generate, "no_redact": no_redact, "native": native}
+    wish = {"http_generate": http_generate, "no_redact": no_redact, "native": native, "coredump": cuda_coredump}
     setting = observing.setting_of(span, patience, baseline, **wish)
     if once:
         from hangdoc.cli.recorded import Shown, watch_once

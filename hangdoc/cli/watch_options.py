@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from hangdoc.cli.handing_on import Handed
-
 if TYPE_CHECKING:
     from hangdoc.unattended.metrics import Address
 
@@ -63,15 +61,6 @@ def is_folder(record: Path) -> bool:
     """Say whether following records to a folder of this name: it is one, or neither a file nor called like a trace."""
     # Not Path's own, which raise for a place that may not be looked into: what opens it says so in one line.
     return isdir(record) or not (record.suffix == ".hangtrace" or lexists(record))  # noqa: PTH112
-
-
-def handed_of(html: Path | None, *, markdown: bool, as_json: bool, once: bool) -> Handed:
-    """Return the reports that are handed on; BadParameter when it is not one look, or two want one output."""
-    handed = Handed(html, markdown=markdown, as_json=as_json)
-    if handed.is_any and not once:
-        raise typer.BadParameter("--html and --markdown go with --once: following has a report at its end")
-    handed.check()
-    return handed
 
 
 def check(command: tuple[str, ...], *, is_exec: bool, once: bool, unattended: bool, named: bool) -> None:

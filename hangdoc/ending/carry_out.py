@@ -53,7 +53,7 @@ def not_begun(plan: Plan, proc: Path = PROC) -> Outcome:
 
 
 def _course(plan: Plan, snapshot: Path | None, say: Say, proc: Path) -> _Course:
-    cgroup = "" if plan.traits.cgroup_doubt else next(iter(plan.traits.cgroups), "")
+    cgroup = "" if plan.traits.cgroup_doubt and not plan.traits.is_alone else next(iter(plan.traits.cgroups), "")
     return _Course(plan, proc, snapshot, Procedure(plan.muster, proc, plan.traits.root, cgroup, say))
 
 

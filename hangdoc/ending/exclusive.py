@@ -14,6 +14,7 @@ from hangdoc.launch.table import Entry
 
 MARKER_SHARED = "carries the marker of this launch, but so do others that are no members"
 GROUP_SHARED = "in the control group of the launch ({group}), but so are others that are no members"
+GROUP_ALONE = "in the control group of the launch ({group}), but nothing else ties it to the launch"
 GROUP_OLDER = "in the control group of the launch ({group}), which may not have been made for it"
 
 MOST_ABOVE = 64
@@ -30,33 +31,36 @@ def doubted(traits: Traits, forest: Forest, members: Set[int]) -> Traits:
 
     Rule: each proves descent only when nobody but members has it, apart from one program without a parent and what
     that started. One login's scope, one job's group, or one command that starts two launches marks them all alike. The
-    control group must have been made for the launch besides: it says nothing about a root that was adopted, unless it
-    is that of a systemd service. It fails for a single program of the user's own, its parent gone, that was put into a
-    group in which there is nothing but this launch.
+    control group must have been made for the launch besides: only that of a systemd service certainly was. Another one
+    says nothing about a root that was adopted; where the root has its parent it proves descent together with a second
+    tie, for the user may have put a program of his own into it.
 
     members: pids of all that are known by other ties.
     """
     marker_doubt = cgroup_doubt = ""
+    is_alone = False
     if traits.marker and _is_shared(forest, members, lambda one: read_marker(forest.proc, one.key) == traits.marker):
         marker_doubt = MARKER_SHARED
     if traits.cgroups:
         group = next(iter(traits.cgroups))
-        if _may_be_older(traits, forest, group):
+        is_adopted = _is_adopted(traits, forest)
+        service = service_of(group)
+        if is_adopted and not (service and not any(service.startswith(one) for one in AMONG_SERVICES)):
             cgroup_doubt = GROUP_OLDER.format(group=group)
         elif _is_shared(forest, members, lambda one: control_group(forest.proc, one.pid) in traits.cgroups):
             cgroup_doubt = GROUP_SHARED.format(group=group)
-    return replace(traits, marker_doubt=marker_doubt, cgroup_doubt=cgroup_doubt)
+        elif not is_adopted:
+            cgroup_doubt, is_alone = GROUP_ALONE.format(group=group), True
+    return replace(traits, marker_doubt=marker_doubt, cgroup_doubt=cgroup_doubt, is_alone=is_alone)
 
 
-def _may_be_older(traits: Traits, forest: Forest, group: str) -> bool:
-    """Say whether the group may have held others before: the root's parent is no real one, but who adopts orphans."""
+def _is_adopted(traits: Traits, forest: Forest) -> bool:
+    """Say whether the root's parent may be none, but who adopts orphans: pid 1, or the systemd of a user."""
     root = forest.table.get(traits.root.pid)
     parent = forest.table.get(root.ppid) if root is not None else None
-    name = base_name(parent.argv[0]) if parent is not None and parent.argv else ""
-    if parent is not None and parent.pid != 1 and name != "systemd":
-        return False
-    service = service_of(group)
-    return not service or any(service.startswith(one) for one in AMONG_SERVICES)
+    if parent is None or parent.pid == 1:
+        return True
+    return parent.kind == "manager" and base_name(parent.argv[0] if parent.argv else parent.comm) == "systemd"
 
 
 def _is_shared(forest: Forest, members: Set[int], holds: Callable[[Entry], bool]) -> bool:

@@ -22,6 +22,7 @@ SAME_LOG = "writes to the same file or pipe as member {pid}, but nothing else ti
 READS = "reads what member {pid} writes, but nothing else ties it to the launch"
 LEFT_ABOVE = "carries the marker of this launch, but is a child of {pid}, which stands above the launch"
 FORKED = "a fork of the same program as member {pid}, but that may have begun outside the launch"
+ALONE_AND = "in the launch's control group, in which there is nobody else, and {tie}"
 MARKED = "carries the marker of this launch"
 NOT_YOUNGER = "{because}, but nothing says that it is younger than the launch"
 SAME_MOMENT = "in the process group or session of {pid}, but which of them is the older one cannot be told"
@@ -34,9 +35,10 @@ class Traits:
     images: of execs that happened inside the launch; private: pipes and sockets that no outsider holds, made inside
     the launch; shared: those that may have been inherited from outside; outputs: where standard output and error go,
     terminals left out; cgroups: the root's control group, when its parent is in another one; marker_doubt,
-    cgroup_doubt: why these prove nothing, "" when they do (exclusive.py); image: the root's own; above: the images of
-    the root's ancestors by pid, who may be subreapers: what lost its parent is theirs then, not pid 1's. has_launcher:
-    False when the root is only the oldest that is left, so that others of the launch may be older.
+    cgroup_doubt: why these prove nothing, "" when they do (exclusive.py); is_alone: in doubt as it is, the control
+    group holds nobody else, so that it proves descent together with a second tie; image: the root's own; above: the
+    images of the root's ancestors by pid, who may be subreapers: what lost its parent is theirs then, not pid 1's.
+    has_launcher: False when the root is only the oldest that is left, so that others of the launch may be older.
     """
 
     root: ProcessKey
@@ -49,6 +51,7 @@ class Traits:
     cgroups: Mapping[str, int] = field(default_factory=dict)
     marker_doubt: str = ""
     cgroup_doubt: str = ""
+    is_alone: bool = False
     image: Image | None = None
     above: Mapping[int, Image | None] = field(default_factory=dict)
     has_launcher: bool = True
@@ -149,9 +152,11 @@ def _weighed(entry: Entry, traits: Traits, forest: Forest, peers: Mapping[int, i
     because = next(_proofs(entry, traits, forest, opened), "")
     if because or entry.sighting.is_launcher:
         return Kin(because)  # a launcher is the root of a launch of its own, whatever else it shares with this one
+    in_group = traits.is_alone and control_group(forest.proc, entry.pid) in traits.cgroups
     if doubt := forked.doubt or _tie(entry, traits, opened, peers, owned):
-        return Kin(doubt=doubt, is_tied=True)
-    return Kin(doubt=_shares(entry, traits, forest))
+        tie = doubt.partition(", but")[0]
+        return Kin(ALONE_AND.format(tie=tie)) if in_group else Kin(doubt=doubt, is_tied=True)
+    return Kin(doubt=_shares(entry, traits, forest), is_tied=in_group)
 
 
 def _of_the_same_moment(entry: Entry, traits: Traits, forest: Forest) -> Kin:
@@ -195,6 +200,8 @@ def _left_above(entry: Entry, traits: Traits, forest: Forest) -> Kin:
         return Kin()
     if entry.sighting.is_launcher or read_marker(forest.proc, above.key) == traits.marker:
         return Kin()
+    if traits.marker_doubt:
+        return Kin(doubt=traits.marker_doubt)
     return Kin(doubt=LEFT_ABOVE.format(pid=above.pid), is_tied=True)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hangdoc.ending.descriptors import lives
@@ -18,6 +18,8 @@ from hangdoc.launch.pidfd import Handle, hold
 from hangdoc.launch.roles import Setting, describe
 from hangdoc.launch.table import Entry, is_same, listed_pids, read_entry, read_stat
 from hangdoc.model.process import ProcessKey
+
+GROUP_MEANWHILE = "is in the control group of the launch, but may be another start of it"
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,8 @@ class Muster:
         self.handles: dict[ProcessKey, Handle] = {}
         self.joined: list[Member] = []
         self._proc: Path = forest.proc
-        self._traits = traits
+        # Who comes into the group now may be what a service manager starts again, seen before it is the program.
+        self._traits = replace(traits, cgroup_doubt=traits.cgroup_doubt or GROUP_MEANWHILE, is_alone=False)
         self._seen = frozenset(forest.table)
         self._judged = {entry.key for entry in forest.table.values()}
         self._setting = Setting(None, roll.launch.engine, roll.launch.settings, forest.proc)

@@ -15,6 +15,7 @@ from hangdoc.ending.muster import Muster
 from hangdoc.ending.records import Ended, LookAlike, Member, Survivor
 from hangdoc.ending.wrappers import Wrapped, look_below
 from hangdoc.errors import HangdocError
+from hangdoc.launch.age import by_age
 from hangdoc.launch.pidfd import ended, send
 from hangdoc.launch.table import read_stat
 from hangdoc.model.process import ProcessKey
@@ -226,7 +227,7 @@ class Procedure:
         if not wrappers or ended(self._muster.handles_of(wrappers), WRAPPER_S):
             return
         # The innermost first: who waits for one that is left stays, too.
-        youngest_first = sorted(self._muster.living("wrapper"), key=_age, reverse=True)
+        youngest_first = sorted(self._muster.living("wrapper"), key=lambda one: by_age(one.key), reverse=True)
         for one in youngest_first:
             self._wrapper(one, self._settled(one), freezer)
 
@@ -315,10 +316,6 @@ def survivor(member: Member, proc: Path, *, interrupted: bool = False) -> Surviv
     elif member.key.pid == 1:
         because = "it is pid 1 of this namespace: no signal from inside ends it"
     return Survivor(member.key, member.process.title, state, "" if waits_in == "0" else waits_in, because)
-
-
-def _age(member: Member) -> tuple[int, int]:
-    return member.key.start_ticks, member.key.pid
 
 
 def _named(members: list[Member]) -> str:

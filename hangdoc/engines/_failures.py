@@ -158,7 +158,7 @@ FAILURES = (
     failure(
         "shared-memory",
         r"shared memory segment /dev/shm/|Error while creating shared memory segment|"
-        r"posix_fallocate failed: No space left|/dev/shm/\S+.*No space left|No space left.*/dev/shm/|Bus error",
+        r"posix_fallocate failed ?: No space left|/dev/shm/\S+.*No space left|No space left.*/dev/shm/|Bus error",
         "no space in shared memory",
     ),
     error("disk-full", r"No space left on device|Disk quota exceeded", "no space on the disk"),
@@ -171,7 +171,8 @@ FAILURES = (
     failure("host-out-of-memory", r"\bOOMKilled\b(?!\W{0,3}false)", "killed for its memory: OOMKilled"),
     failure(
         "host-out-of-memory",
-        r"A process of this unit has been killed by the OOM killer|Failed with result 'oom-kill'",
+        r"A process of this unit has been killed by the OOM killer|Failed with result 'oom-kill'|"
+        r"slurmstepd: error: .*oom.kill|srun: error: .*Out Of Memory",
         "killed for its memory",
     ),
     failure("xid", r"\bXid \((?:PCI:)?[\w:.]+\): (?P<code>\d+)", "Xid {code} of the NVIDIA driver"),
@@ -195,7 +196,7 @@ FAILURES = (
     ),
     failure(
         "ended-in-batch",
-        r"srun: error: .*(?:Killed|Exited with exit code)|slurmstepd: error: .*oom.kill",
+        r"srun: error: .*(?:Killed|Exited with exit code)",
         "the process was ended",
     ),
     LogLine("cancelled", "milestone", re.compile(r"slurmstepd: error: .*CANCELLED"), "its job was cancelled"),

@@ -18,20 +18,47 @@ def complaint(name: str, pattern: str, text: str, phase: Phase = "unknown") -> L
     return LogLine(name, "watchdog", re.compile(pattern), text, phase)
 
 
-def collective_limit(option: str = "") -> TimeLimit:
-    """Return the time after which PyTorch's NCCL watchdog ends the process of a rank whose collective stands still.
+_COLLECTIVES: frozenset[Phase] = frozenset({"rendezvous", "memory-pool", "graph-capture", "warmup", "serving"})
+"""Phases in which the ranks of an engine wait for each other in collectives."""
 
-    600 s is PyTorch's default for NCCL (torch.distributed.constants); option: the engine's setting for it.
+_YES = frozenset({"y", "yes", "1", "t", "true"})
+_NO = frozenset({"n", "no", "0", "f", "false"})
+"""What torch takes for yes and no, in any case (c10d's getCvarBool)."""
+
+_NOT_ENDED = frozenset({"0", "2"})
+"""Kinds of error handling that leave the process alone: none, and only the communicators (ErrorHandlingMode)."""
+
+
+def nccl_limits(option: str = "") -> tuple[TimeLimit, ...]:
+    """Return the timers of PyTorch's NCCL process groups; option: the engine's setting for their timeout.
+
+    collective: ends the process of a rank whose collective stands still; 600 s by default for NCCL
+    (torch.distributed.constants). Off where errors are not to end a process, unless who waits is to raise (blocking
+    wait). nccl-monitor: ends a process whose NCCL watchdog is itself stuck in CUDA or NCCL; 480 s by default
+    (ProcessGroupNCCL.hpp, torch 2.4 to 2.13).
     """
-    return TimeLimit(
+    collective = TimeLimit(
         "collective",
         "PyTorch's NCCL watchdog ends the ranks that wait in a collective",
-        frozenset({"rendezvous", "memory-pool", "graph-capture", "warmup", "serving"}),
+        _COLLECTIVES,
         option=option,
         default_s=600.0,
         of_ranks=True,
         of_gpus=True,
+        off=(("TORCH_NCCL_ASYNC_ERROR_HANDLING", _NOT_ENDED), ("NCCL_ASYNC_ERROR_HANDLING", _NOT_ENDED)),
+        on=(("TORCH_NCCL_BLOCKING_WAIT", _YES), ("NCCL_BLOCKING_WAIT", _YES)),
     )
+    monitor = TimeLimit(
+        "nccl-monitor",
+        "PyTorch's NCCL monitor ends the ranks whose NCCL watchdog is stuck itself",
+        _COLLECTIVES,
+        variable="TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC",
+        default_s=480.0,
+        of_ranks=True,
+        of_gpus=True,
+        off=(("TORCH_NCCL_ENABLE_MONITORING", _NO),),
+    )
+    return collective, monitor
 
 
 COMPLAINTS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from hangdoc.engines._failures import failure
-from hangdoc.engines._torch import LINES, collective_limit, complaint
+from hangdoc.engines._torch import LINES, complaint, nccl_limits
 from hangdoc.model.engine import Activity, Engine, FrameRule, LogLine, Option, Step, TimeLimit, Title
 from hangdoc.model.log import LogEventKind, Phase
 
@@ -34,6 +34,7 @@ OPTIONS = (
     Option("skip_server_warmup", ("--skip-server-warmup",), "", is_switch=True),
     Option("enable_metrics", ("--enable-metrics",), "", is_switch=True),
     Option("watchdog_timeout", ("--watchdog-timeout",), "300"),
+    Option("soft_watchdog_timeout", ("--soft-watchdog-timeout",)),
     Option("dist_timeout", ("--dist-timeout",)),
     Option("sleep_on_idle", ("--sleep-on-idle",), "", is_switch=True),
 )
@@ -212,6 +213,12 @@ LOG_LINES = (
     ),
     failure("warmup-failed", r"Initialization failed\. warmup error", "warm-up failed", "warmup"),
     failure(
+        "warmup-refused",
+        r"AssertionError: res=<Response \[(?P<status>[45]\d\d)\]>",
+        "its own request was answered with {status}",
+        "warmup",
+    ),
+    failure(
         "load-barrier",
         r"(?:TP )?rank (?P<printer>\d+) could finish the model loading, but there are other ranks",
         "rank {printer} has loaded, others have not finished",
@@ -322,6 +329,14 @@ LIMITS = (
         default_s=300.0,
         latest_ratio=1.5,
     ),
+    # The same clock, off by default; it tells and ends nothing, but what it prints is evidence of its own.
+    TimeLimit(
+        "soft-watchdog",
+        "SGLang's soft watchdog prints its stacks, and the server goes on,",
+        frozenset({"warmup", "serving"}),
+        option="soft_watchdog_timeout",
+        latest_ratio=1.5,
+    ),
     TimeLimit(
         "warmup-request",
         "SGLang gives its warm-up request up and ends",
@@ -338,7 +353,7 @@ LIMITS = (
         latest_ratio=1.6,
         of_ranks=True,
     ),
-    collective_limit("dist_timeout"),
+    *nccl_limits("dist_timeout"),
 )
 
 ENGINE = Engine(

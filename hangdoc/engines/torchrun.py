@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hangdoc.engines._torch import LINES, collective_limit
+from hangdoc.engines._torch import LINES, nccl_limits
 from hangdoc.model.engine import Engine, LogLine, Option, Title
 
 TITLES = (
@@ -58,5 +58,5 @@ ENGINE = Engine(
     titles=TITLES,
     options=OPTIONS,
     log_lines=LOG_LINES,
-    limits=(collective_limit(),),
+    limits=nccl_limits(),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from hangdoc.engines._failures import failure
-from hangdoc.engines._torch import LINES, collective_limit, complaint
+from hangdoc.engines._torch import LINES, complaint, nccl_limits
 from hangdoc.model.engine import Activity, Engine, FrameRule, LogLine, Option, Step, TimeLimit, Title
 from hangdoc.model.log import LogEventKind, Phase
 
@@ -168,10 +168,19 @@ LOG_LINES = (
     failure("worker-died", r"RayWorkerProc rank=(?P<rank>\d+) died unexpectedly", "worker {rank} died"),
     failure("worker-failed", r"WorkerProc hit an exception", "a worker failed"),
     failure("worker-failed", r"WorkerProc failed to start", "a worker failed"),
+    failure("cancelled-wait", r"^RuntimeError: cancelled$", "a wait for the workers was cancelled", victim=True),
     failure("workers-failed", r"WorkerProc initialization failed", "a worker did not start", victim=True),
     failure("core-died", r"Engine core proc(?:ess)? \S+ died unexpectedly", "the engine core died", victim=True),
     failure("core-start", r"Engine core initialization failed", "the engine core did not start", victim=True),
+    # From 0.16, after VLLM_ENGINE_READY_TIMEOUT_S, 600 s unless set.
+    failure(
+        "core-start",
+        r"Timed out waiting for (?:new )?engine core processes to start",
+        "the engine core did not start in time",
+        victim=True,
+    ),
     failure("engine-dead", r"EngineDeadError", "the engine is dead", victim=True),
+    complaint("rpc-timeout", r"TimeoutError: RPC call to \w+ timed out", "the workers did not answer in time"),
     complaint("no-broadcast-block", r"No available shared memory broadcast block found", "no broadcast block for 60 s"),
     *LINES,
 )
@@ -225,6 +234,6 @@ ENGINE = Engine(
             default_s=300.0,
             of_ranks=True,
         ),
-        collective_limit(),
+        *nccl_limits(),
     ),
 )

@@ -51,11 +51,16 @@ class ThreadHistory:
 
     def always_does(self, *activities: str) -> bool:
         """Tell whether every view shows one of these activities in some frame."""
-        return all(any(activity in activities for activity in view.meaning.activities) for view in self.views)
+        return all(not kinds.isdisjoint(activities) for kinds in self._kinds)
 
     def ever_does(self, *activities: str) -> bool:
         """Tell whether any view shows one of these activities in some frame."""
-        return any(any(activity in activities for activity in view.meaning.activities) for view in self.views)
+        return any(not kinds.isdisjoint(activities) for kinds in self._kinds)
+
+    @cached_property
+    def _kinds(self) -> frozenset[frozenset[str]]:
+        """What the views show: a thread that sits still shows one thing, however often it was looked at."""
+        return frozenset(view.meaning.kinds for view in self.views)
 
     def loop(self) -> Loop | None:
         """Return the one function in which every view lies, if there is one."""
@@ -107,8 +112,9 @@ def _whole(views: list[ThreadView]) -> tuple[ThreadView, ...]:
     frame stays for its life, and a stack read from a running target breaks off where a frame went away meanwhile
     (seen in 1 of 8 dumps of an idle scheduler: a single frame). Fails when the only view is torn.
     """
-    base = max(views, key=lambda view: len(view.stack)).stack[-1:]
-    return tuple(view for view in views if _function(view.stack[-1:]) == _function(base))
+    deepest = max(views, key=lambda view: len(view.stack)).stack
+    base = _function(deepest[-1:])
+    return tuple(view for view in views if view.stack is deepest or _function(view.stack[-1:]) == base)
 
 
 def _function(frames: Stack) -> tuple[tuple[str, str], ...]:

@@ -16,7 +16,7 @@ from hangdoc.features.links import recent_links
 from hangdoc.features.lock_files import Polled, polled_lock_files
 from hangdoc.features.locks import TimedLocks, recent_locks
 from hangdoc.features.motion import Flow, Motion, flow, motion
-from hangdoc.features.native import NativePlace, native_place
+from hangdoc.features.native import NativePlace, dumped_kernels, native_place
 from hangdoc.features.outputs import LogState, OutputFile, descriptors, log_state, opened_gpu, outputs
 from hangdoc.features.phases import launch_phase, member_phase
 from hangdoc.features.ras import NOT_ASKED, RasState, ras_state
@@ -24,6 +24,7 @@ from hangdoc.features.startup import Start, log_phase, start_of
 from hangdoc.model.ending import Ended
 from hangdoc.model.engine import Engine
 from hangdoc.model.fd import OpenFile
+from hangdoc.model.flight import Flight
 from hangdoc.model.gpu import Gpus
 from hangdoc.model.link import Links
 from hangdoc.model.log import Phase
@@ -46,7 +47,8 @@ class Member:
     waits: of every round, oldest first; links: the last two thorough readings, oldest first; locks: every reading so
     far, oldest first, none in a trace that is older than the probe; lock_files: polled for in the last two readings;
     places: of its running threads, Known(()) in a trace that is older than the probe; native: where its main thread
-    stands below Python, None without a native stack, which is taken at the end and only on request.
+    stands below Python, None without a native stack, which is taken at the end and only on request;
+    kernels: that its card stood in, by a CUDA core dump, for which the same holds.
     """
 
     process: Process
@@ -62,6 +64,7 @@ class Member:
     phase: Phase
     places: Reading[tuple[Places, ...]]
     native: NativePlace | None = None
+    kernels: tuple[str, ...] = ()
 
     @property
     def key(self) -> ProcessKey:
@@ -124,7 +127,8 @@ class Features:
     gpu_moved_bytes: by how much the memory in use on all GPUs changed, either way; gpu_histories: each GPU over the
     window, sample by sample; surroundings: as last read; listened: a member listened on the launch's port in the last
     two readings of them; standing_s: for how long the totals of the ranks have not moved; patience_set: seconds of
-    patience that the user gave stages; http: of the launch's own server; ras: NCCL's own counts.
+    patience that the user gave stages; http: of the launch's own server; ras: NCCL's own counts; flight: the newest
+    dumps of torch's flight recorder, None where none was looked for, or there is none.
 
     Equal by identity only, so that what is drawn from it can be kept.
     """
@@ -149,6 +153,7 @@ class Features:
     start: Reading[Start]
     baseline: Baseline | None = None
     ras: Reading[RasState | None] = NOT_ASKED
+    flight: Flight | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -192,10 +197,14 @@ def is_tracker(process: Process) -> bool:
 
 @dataclass(frozen=True)
 class Beyond:
-    """What a window alone does not tell. standing_s: for how long the totals stand; baseline: what good starts took."""
+    """What a window alone does not tell. standing_s: for how long the totals stand; baseline: what good starts took.
+
+    index: of the trace, where there is one.
+    """
 
     standing_s: Reading[float]
     baseline: Baseline | None = None
+    index: Index | None = None
 
 
 _NOTHING_BEYOND = Beyond(Missing("progress", "not-taken", "since when the totals stand was not asked"))
@@ -205,7 +214,7 @@ def features(
     trace: Trace, engine: Engine, window: Window, *, steady: bool | Missing, beyond: Beyond = _NOTHING_BEYOND
 ) -> Features:
     """Compute everything about one window of a trace; steady: its last slices are of one kind."""
-    index = Index(trace)
+    index = beyond.index or Index(trace)
     launch = trace.header.launch
     last = trace.snapshots[window.last]
     log = log_state(index, window, last.wall_ns)
@@ -234,6 +243,7 @@ def features(
         patience_set=trace.header.patience_s,
         http=http_state(index, window),
         ras=ras_state(index, window),
+        flight=dumped[-1][1] if (dumped := index.known("flight", None, Flight, until_now)) else None,
         baseline=beyond.baseline,
         start=Known(start_of(log.value.milestones, engine)) if isinstance(log, Known) else log,
     )
@@ -290,6 +300,7 @@ def _member(index: Index, trace: Trace, process: Process, engine: Engine, window
         phase=member_phase(stacks, process.key.pid),
         places=_places(index, process.key, window),
         native=native_place(index, process.key, window, trace.stacks),
+        kernels=dumped_kernels(index, process.key, window),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from hangdoc.engines._python import FRAMES as PYTHON_FRAMES
 from hangdoc.model.engine import Activity, Engine, FrameRule
@@ -23,7 +23,12 @@ class Meaning:
 
     def does(self, *activities: Activity) -> bool:
         """Tell whether any frame of the stack stands for one of these activities."""
-        return any(activity in activities for activity in self.activities)
+        return not self.kinds.isdisjoint(activities)
+
+    @cached_property
+    def kinds(self) -> frozenset[str]:
+        """The activities, each once, in no order."""
+        return frozenset(self.activities)
 
 
 def read_stack(stack: Stack, engine: Engine) -> Meaning:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hangdoc.features.features import Features
 from hangdoc.features.index import Index
 from hangdoc.features.outputs import OutputFile
@@ -69,8 +71,8 @@ CUT = "the trace was cut after"
 
 
 def lacks_of(trace: Trace) -> tuple[MissingReading, ...]:
-    """Return what the trace itself lacks: rounds after a cut, and records of unknown kinds."""
-    return (*_cut(trace), *_skipped(trace))
+    """Return what the trace itself lacks: rounds after a cut or amidst, and records of unknown kinds."""
+    return (*_cut(trace), *_gaps(trace), *_skipped(trace))
 
 
 def _cut(trace: Trace) -> tuple[MissingReading, ...]:
@@ -78,6 +80,17 @@ def _cut(trace: Trace) -> tuple[MissingReading, ...]:
         return ()
     detail = f"{CUT} {rounds_of(trace)}"
     remedy = "record again, or copy the whole file"
+    return (MissingReading(probe="trace", pid=None, reason="not-taken", detail=detail, remedy=remedy),)
+
+
+def _gaps(trace: Trace) -> tuple[MissingReading, ...]:
+    """Return how many rounds were left out while recording; the first one may stand for all up to it."""
+    numbers = [snapshot.index for snapshot in trace.snapshots]
+    lost = sum(later - earlier - 1 for earlier, later in pairwise(numbers) if later > earlier)
+    if not lost:
+        return ()
+    detail = f"{lost} rounds are not in it: the disk that it was recorded to was too slow"
+    remedy = "record to a faster disk"
     return (MissingReading(probe="trace", pid=None, reason="not-taken", detail=detail, remedy=remedy),)
 
 

@@ -193,8 +193,11 @@ def worker_tids(member: Member) -> frozenset[int]:
     """
     if isinstance(member.dumps, Missing):
         return frozenset({member.key.pid})
-    working = {tid for tid, seen in member.dumps.value.threads.items() if not seen.is_helper}
-    return frozenset(working | {member.key.pid})
+    found: dict[str, frozenset[int]] = member.found
+    if "worker-tids" not in found:
+        working = {tid for tid, seen in member.dumps.value.threads.items() if not seen.is_helper}
+        found["worker-tids"] = frozenset(working | {member.key.pid})
+    return found["worker-tids"]
 
 
 def _of_workers(

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hangdoc.features.index import Index, Window
+from hangdoc.model.kernel_dump import KernelDump
 from hangdoc.model.process import ProcessKey
+from hangdoc.model.reading import Missing
 from hangdoc.model.stack import Frame, Stack, Stacks
 
 PROBE = "native"
@@ -47,6 +49,12 @@ def place_of(stack: Stack) -> NativePlace | None:
             if pattern.fullmatch(frame.function):
                 return NativePlace(frame, does)
     return None
+
+
+def dumped_kernels(index: Index, process: ProcessKey, window: Window) -> tuple[str, ...]:
+    """Return the kernels of a CUDA core dump of a process; none without a dump, or where nobody could name them."""
+    readings = index.known("coredump", process, KernelDump, window)
+    return () if not readings or isinstance(readings[-1][1].kernels, Missing) else readings[-1][1].kernels.value
 
 
 def native_place(index: Index, process: ProcessKey, window: Window, stacks: Sequence[Stack]) -> NativePlace | None:

@@ -24,15 +24,19 @@ TOO_FEW = Missing("cpu", "not-taken", f"fewer than {EQUAL_SLICES} slices of 1 s 
 LOST = Missing("cpu", "not-taken", "a reading of the observed time is lost from the trace")
 
 
-def steady_window(trace: Trace, movers: tuple[ProcessKey, ...]) -> tuple[Window, bool | Missing]:
+def steady_window(
+    trace: Trace, movers: tuple[ProcessKey, ...], index: Index | None = None
+) -> tuple[Window, bool | Missing]:
     """Return the window to judge, and whether its slices are all of one kind; Missing when too few were read.
+
+    index: of the trace, where there is one.
 
     The longest run of equal slices at the end of the trace, when there are at least EQUAL_SLICES; otherwise the last
     EQUAL_SLICES slices, whatever they are. Slices with no reading end a run, and two of those that were read have to
     differ for it to be known that they are not of one kind. Slices that lost a reading do not end one: the window must
     not become shorter by a loss, and leave out what speaks against a hang.
     """
-    kinds = slice_kinds(trace, movers)
+    kinds = slice_kinds(trace, movers, index)
     last = len(trace.snapshots) - 1
     run = _run_at_the_end(kinds)
     if run >= EQUAL_SLICES:
@@ -63,9 +67,9 @@ def _why_unread(trace: Trace, movers: tuple[ProcessKey, ...], window: Window) ->
     return TOO_FEW
 
 
-def slice_kinds(trace: Trace, movers: tuple[ProcessKey, ...]) -> tuple[Kind, ...]:
+def slice_kinds(trace: Trace, movers: tuple[ProcessKey, ...], index: Index | None = None) -> tuple[Kind, ...]:
     """Return the kind of every slice, oldest first: one less than there are rounds."""
-    index = Index(trace)
+    index = index or Index(trace)
     windows = [window_of(trace, end - 1, end) for end in range(1, len(trace.snapshots))]
     return tuple(_kind(index, movers, window) for window in windows)
 

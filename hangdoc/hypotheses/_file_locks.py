@@ -46,6 +46,13 @@ class FileLockWait:
 
 def file_lock(member: Member) -> Reading[FileLockWait | None]:
     """Return the file lock that a working thread waits for, one in the kernel first; None when none does."""
+    if "file-lock" not in member.found:
+        member.found["file-lock"] = _file_lock(member)
+    found: Reading[FileLockWait | None] = member.found["file-lock"]
+    return found
+
+
+def _file_lock(member: Member) -> Reading[FileLockWait | None]:
     links, polled = standing_links(member), member.lock_files
     if isinstance(links, Known) and (link := _in_kernel(member, links.value)) is not None:
         return Known(link)

@@ -26,6 +26,7 @@ COMMANDS = {
     "cuda-driver": _DRIVER,
     "cuda-error": "the call that did it: start again with CUDA_LAUNCH_BLOCKING=1; and the GPU: dmesg -T | grep Xid",
     "xid": "the driver's own words: dmesg -T | grep Xid",
+    "warmup-refused": "whether a proxy answers: env | grep -i proxy; then NO_PROXY=127.0.0.1,localhost,0.0.0.0",
     "nccl-error": "NCCL's reason: start again with NCCL_DEBUG=INFO",
     "import": "what is installed: pip check",
     "model-denied": "whose token is used: hf auth whoami; then HF_TOKEN, or ask for access on the model's page",

@@ -19,8 +19,16 @@ from hangdoc.model.reading import Known, Missing
 LOST_BY_RAS = frozenset({"ras-dead", "ras-error"})
 """What NCCL's RAS says of a rank with which no collective can finish: out of reach for 60 s, or an error in NCCL."""
 
-WATCHDOGS = LOST_BY_RAS | {HARD_WATCHDOG, "watchdog-soft", "nccl-watchdog", "gloo-timeout", "store-timeout"}
-"""Complaints of somebody who measured that nothing moved: 300 s without a batch, 600 s to 30 min for a peer."""
+WATCHDOGS = LOST_BY_RAS | {
+    HARD_WATCHDOG,
+    "watchdog-soft",
+    "nccl-watchdog",
+    "gloo-timeout",
+    "store-timeout",
+    "rpc-timeout",
+}
+"""Complaints of somebody who measured that nothing moved: 300 s without a batch, 600 s to 30 min for a peer, 40 s (to
+vLLM 0.8) or 300 s for a step of the workers."""
 
 
 def log_is_all(case: Case) -> Outcome:
@@ -63,7 +71,7 @@ def first_cause(features: Features) -> LogEvent | None:
     if named and not _only_suffered(named[-1], found, causes):
         said = [event for event in causes if _number(event) == named[-1].numbers["rank"]]
         return replace(said[0], text=f"{said[0].text}; torchrun names it first") if said else named[-1]
-    return _with_its_rank(next(iter((*causes, *own, *found)), None), found)
+    return _with_its_reason(_with_its_rank(next(iter((*causes, *own, *found)), None), found), found)
 
 
 def _with_its_rank(event: LogEvent | None, found: tuple[LogEvent, ...]) -> LogEvent | None:
@@ -79,6 +87,22 @@ def _with_its_rank(event: LogEvent | None, found: tuple[LogEvent, ...]) -> LogEv
 
 APART_BYTES = 300
 """From the line that says which rank died to its exit code. Arbitrary: the next line, with what wraps it."""
+
+
+def _with_its_reason(event: LogEvent | None, found: tuple[LogEvent, ...]) -> LogEvent | None:
+    """Return a failure together with the reason that is printed some lines below it: NCCL's "Last error:", say."""
+    reason_name = _REASONS.get("" if event is None else event.name)
+    if event is None or reason_name is None:
+        return event
+    near = (one for one in found if one.name == reason_name and 0 < one.offset - event.offset < REASON_BYTES)
+    reason = next(near, None)
+    return event if reason is None else replace(event, name=reason.name, text=f"{event.text}: {reason.text}")
+
+
+_REASONS = {"nccl-error": "shared-memory", "warmup-failed": "warmup-refused"}
+
+REASON_BYTES = 8 << 10
+"""From the head of a traceback to the reason at its end. Arbitrary: 50 frames."""
 
 
 def rank_words(rank: Rank) -> str:
@@ -121,6 +145,11 @@ _NOTICES = frozenset(
 
 _HARD_CODES = frozenset({-4, -6, -7, -8, -9, -11, 132, 134, 135, 136, 137, 139})
 """Exit codes of a process that a signal ended from outside: no exception of a peer does that."""
+
+
+def ended_hard(event: LogEvent) -> bool:
+    """Tell whether somebody saw that a signal ended a process."""
+    return event.name in _NOTICES and event.numbers.get("code", 0) in _HARD_CODES
 
 
 def watchdogs(features: Features) -> tuple[LogEvent, ...]:
@@ -276,15 +305,16 @@ def culprit_of(features: Features, event: LogEvent) -> tuple[Culprit, ...]:
     member = member_of(features, event)
     if member is not None:
         return (signs.culprit(member, f"the log says of it: {event.text}"),)
-    if "rank" not in event.numbers:
-        return ()
+    pid = int(event.numbers["pid"]) if event.numbers.get("pid", 0) > 0 else None
+    if "rank" not in event.numbers and (pid is None or event.name == "host-out-of-memory"):
+        return ()  # the kernel's pids are those of the host
     return (
         Culprit(
-            pid=int(event.numbers["pid"]) if event.numbers.get("pid", 0) > 0 else None,
+            pid=pid,
             start_ticks=None,
             tid=None,
             role="other",
-            rank={"rank": int(event.numbers["rank"])},
+            rank={"rank": int(event.numbers["rank"])} if "rank" in event.numbers else {},
             reason=f"the log says of it: {event.text}",
         ),
     )

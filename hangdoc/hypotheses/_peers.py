@@ -18,10 +18,10 @@ _IDLES: tuple[Activity, ...] = ("queue", "future", "helper", "idle-poll", "paren
 
 
 def is_waited_for(case: Case) -> Outcome:
-    """Somebody waits for it: always so in a server that is known; elsewhere another rank has to be seen waiting.
+    """Somebody waits for it: always so in a server that is known, which does nothing long without saying so.
 
-    Why it works: a program that computes, alone or as one of a pool, keeps nobody waiting but its parent. Fails for a
-    computation of many seconds in plain Python that the other ranks do wait for.
+    Elsewhere a rank that waits meanwhile proves nothing: it waits for the end of a long computation as well, be it in
+    Python or in native code that keeps the interpreter lock, and no reading tells that from a loop in vain.
     """
     if signs.is_server(case.features):
         return Present("the other processes of the server wait for it")
@@ -36,7 +36,8 @@ def is_waited_for(case: Case) -> Outcome:
             return Unread(f"{signs.name_of(member.process)} burns CPU as well: ranks that share a computation do so")
     waiter = waiting_rank(case)
     if waiter is not None:
-        return Present(f"{signs.name_of(waiter.process)} waits meanwhile")
+        name = signs.name_of(waiter.process)
+        return Unread(f"whether it ends: {name} waits meanwhile, and a finite computation looks the same")
     return Unread("nobody is seen to wait for it: a computation looks the same")
 
 

@@ -1,4 +1,4 @@
-"""What NCCL's own counts of collectives say of a rank: shared by the hypotheses of collectives that lack one."""
+"""What counts of collectives say of a rank, NCCL's and torch's: shared by the hypotheses of those that lack one."""
 
 from __future__ import annotations
 
@@ -49,3 +49,15 @@ def _sentence(state: RasState, own: RasRank, name: str) -> str:
     if own.operations is None:
         return f"NCCL cannot reach {name}"
     return f"NCCL counts {own.operations} collectives of {name}, {state.newest.leading} of the others"
+
+
+def flight_recorder_names_it(case: Case) -> Outcome:
+    """Supporting: by the dumps of torch's flight recorder it enqueued fewer collectives than the others."""
+    flight, name = case.features.flight, signs.name_of(case.patient.process)
+    ranks = () if flight is None else flight.ranks
+    own = next((one for one in ranks if one.process == case.patient.key), None)
+    if own is None or len(ranks) < 2:
+        return Absent(f"there is no dump of torch's flight recorder that tells of {name} and others")
+    most = max(one.enqueued for one in ranks)
+    sentence = f"torch's flight recorder: {name} enqueued collective {own.enqueued} last, others {most}"
+    return Present(sentence) if own.enqueued < most else Absent(sentence)

@@ -68,12 +68,14 @@ def where(thread: ThreadHistory) -> str:
 
 
 def below_python(member: Member) -> str:
-    """Return where a member stands below Python, as the end of a sentence; "" without a native stack.
+    """Return where a member stands below Python, as the end of a sentence; "" without what tells it.
 
-    It adds to what is told and to no grade: a native stack says where a thread waits, not whether that ends.
+    It adds to what is told and to no grade: a native stack says where a thread waits, a core dump which kernel runs;
+    neither says whether that ends.
     """
     place = member.native
-    return "" if place is None else f"; below Python it {place.does}: {place.frame.function}"
+    below = "" if place is None else f"; below Python it {place.does}: {place.frame.function}"
+    return below + (f"; its card stands in {', '.join(member.kernels)}" if member.kernels else "")
 
 
 def place_of(frame: Frame) -> str:

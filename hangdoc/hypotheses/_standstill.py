@@ -13,6 +13,7 @@ from hangdoc.hypotheses._chains import member_of
 from hangdoc.hypotheses._stops import is_stopped
 from hangdoc.hypotheses._waits import TIMERS, handler_of, place
 from hangdoc.hypotheses.blocked_in_host_collective import LONG_SLEEP_S
+from hangdoc.model.link import Link
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Known, Missing
 
@@ -91,7 +92,15 @@ def _ends(member: Member, tid: int) -> tuple[ProcessKey, ...] | None:
     own = [link for link in links if link.tid == tid]
     if not own or any(isinstance(link.ends, Missing) or link.detail.startswith(_NAMED) for link in own):
         return None
+    if any(_times_out(link) for link in own):
+        return None
     return tuple(end.process for link in own if isinstance(link.ends, Known) for end in link.ends.value)
+
+
+def _times_out(link: Link) -> bool:
+    """Tell whether a socket may end the wait by itself; in an older trace, which does not tell, none is taken to."""
+    limit_s = link.timeout_s
+    return limit_s.reason != "not-taken" if isinstance(limit_s, Missing) else limit_s.value > 0
 
 
 _NAMED = "FIFO"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Sign, Unread
 from hangdoc.features.activity import activity
 from hangdoc.features.dumps import ThreadHistory
 from hangdoc.hypotheses import _signs as signs
-from hangdoc.hypotheses._waits import worker_threads
+from hangdoc.hypotheses._waits import differing, worker_threads
 from hangdoc.hypotheses.compiling import compilers_run
 from hangdoc.model.reading import Known, Missing
+from hangdoc.model.stack import Frame
 
 
 @dataclass(frozen=True)
@@ -23,8 +25,22 @@ class Toolchain:
     events: frozenset[str] = frozenset()
 
     def is_in(self, thread: ThreadHistory) -> bool:
-        """Tell whether a thread's newest stack is inside it."""
-        return any(self.files.search(frame.file) for frame in thread.last.stack)
+        """Tell whether a thread's newest stack is inside it; to import it is no compile, unless one runs in there."""
+        stack = thread.last.stack
+        if not thread.last.meaning.does("compile"):
+            stack = stack[1 + max((at for at, frame in enumerate(stack) if _imports(frame)), default=-1) :]
+        return any(_is_of(self.files, frame.file) for frame in stack)
+
+
+def _imports(frame: Frame) -> bool:
+    """Tell whether a frame is the interpreter's own for loading a module."""
+    return frame.file.startswith("<frozen importlib")
+
+
+@lru_cache(maxsize=16384)
+def _is_of(files: re.Pattern[str], file: str) -> bool:
+    """Tell whether a pattern is found in the name of a file, of which a launch has few."""
+    return files.search(file) is not None
 
 
 def _asks(tool: Toolchain) -> Sign:
@@ -32,7 +48,7 @@ def _asks(tool: Toolchain) -> Sign:
         name, threads = signs.name_of(case.patient.process), worker_threads(case.patient)
         if isinstance(threads, Missing):
             return Unread.of(threads, f"stack of {name}")
-        for thread in threads.value:
+        for thread in differing(threads.value):
             if tool.is_in(thread):
                 return Present(f"{name} is inside {tool.name}: {signs.where(thread)}")
         return Absent(f"no thread of {name} is inside {tool.name}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from hangdoc.criteria import Absent, Case, Outcome, Present, Sign, Unread
 from hangdoc.features.activity import Waiting, waiting
 from hangdoc.features.dumps import ThreadHistory
@@ -17,8 +19,19 @@ def worker_threads(member: Member) -> Reading[tuple[ThreadHistory, ...]]:
     """Return the Python threads that are not helpers: the main thread first."""
     if isinstance(member.dumps, Missing):
         return member.dumps
-    found = [thread for thread in member.dumps.value.threads.values() if not thread.is_helper]
-    return Known(tuple(sorted(found, key=lambda thread: (thread.tid != member.key.pid, thread.tid))))
+    if "workers" not in member.found:
+        found = [thread for thread in member.dumps.value.threads.values() if not thread.is_helper]
+        member.found["workers"] = tuple(sorted(found, key=lambda thread: (thread.tid != member.key.pid, thread.tid)))
+    return Known(member.found["workers"])
+
+
+def differing(threads: tuple[ThreadHistory, ...]) -> Iterator[ThreadHistory]:
+    """Yield those whose newest stack no thread before them has: the workers of a pool say the same of a stack."""
+    seen: set[int] = set()
+    for thread in threads:
+        if id(thread.last.stack) not in seen:  # equal stacks are one object: the trace has each once
+            seen.add(id(thread.last.stack))
+            yield thread
 
 
 def is_native(member: Member) -> bool:

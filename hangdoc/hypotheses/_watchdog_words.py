@@ -32,8 +32,15 @@ def batches_differ(case: Case) -> Outcome:
     if (later := _went_on(case.features, held)) is not None:
         return Absent(f"after a watchdog printed the batch of a rank, its log went on: {later.text}")
     if len(classes) == 1:
-        return Absent(f"the watchdogs of {len(classes[0])} ranks printed the same batch")
-    return Present(f"the ranks do not hold the same batch: {'; '.join(map(_sentence, classes))}")
+        alone = len(classes[0]) == 1
+        return Absent(
+            "the ranks whose watchdogs printed a batch run none together"
+            if alone
+            else f"the watchdogs of {len(classes[0])} ranks printed the same batch"
+        )
+    same_count = len({one[0].requests for one in classes}) == 1
+    what = "the ranks do not hold the same batch" + (" (they differ in the first request)" if same_count else "")
+    return Present(f"{what}: {'; '.join(map(_sentence, classes))}")
 
 
 def _went_on(features: Features, held: tuple[Held, ...]) -> LogEvent | None:
@@ -44,8 +51,7 @@ def _went_on(features: Features, held: tuple[Held, ...]) -> LogEvent | None:
 def _sentence(one: tuple[Held, ...]) -> str:
     names = ", ".join(_name(held.rank) for held in one[:MOST_NAMED])
     more = f" and {len(one) - MOST_NAMED} more" if len(one) > MOST_NAMED else ""
-    first = "" if one[0].first is None else f", the first one {one[0].first:08x}"
-    return f"{one[0].requests} requests on {names}{more}{first}"
+    return f"{one[0].requests} requests on {names}{more}"
 
 
 MOST_NAMED = 8
@@ -83,10 +89,11 @@ def first_never_ended(case: Case) -> Outcome:
             return Absent(f"a collective of {_name(rank)} had ended before: {event.text}")
     if len({event.numbers["enqueued"] for event in said.values()}) > 1:
         return Absent("one rank has launched fewer collectives than another")
-    wanted = {tuple(sorted(member.process.rank.items())) for member in case.features.movers} - {()}
-    silent = sorted(wanted - said.keys())
+    wanted = [member.process.rank for member in case.features.movers if member.process.rank]
+    silent = [rank for rank in wanted if not any(dict(one).items() <= rank.items() for one in said)]
     if silent:
-        return Unread(f"whether a collective of {_name(silent[0])} ever ended: its watchdog of NCCL did not say so")
+        name = _name(tuple(sorted(silent[0].items())))
+        return Unread(f"whether a collective of {name} ever ended: its watchdog of NCCL did not say so")
     return Present(f"the watchdogs of NCCL of {len(said)} ranks say that no collective ever ended, not even the first")
 
 

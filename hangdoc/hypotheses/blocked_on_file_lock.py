@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import waiting
-from hangdoc.features.features import Member
 from hangdoc.hypotheses import _file_locks as locks
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._chains import culprit_at, end_name, who_moves
 from hangdoc.hypotheses.blocked_in_host_collective import LONG_SLEEP_S
 from hangdoc.model.diagnosis import Culprit, Wait, WaitEnd
+from hangdoc.model.link import LinkEnd
 from hangdoc.model.reading import Known, Missing
 
 
@@ -38,14 +38,21 @@ def _holder_stands_still(case: Case) -> Outcome:
         if ticks:
             name = end_name(case.features, end)
             return Unread(f"{name} is at work: it may release the lock when it is done")
-        if _goes_on_by_itself(case.features.members.get(end.process)):
-            return Unread(f"{end_name(case.features, end)} sleeps, and may go on when it wakes")
+        if _goes_on_by_itself(case, end):
+            return Unread(f"{end_name(case.features, end)} sleeps, or may do so, and may go on when it wakes")
     return Present("whoever holds the lock used no CPU, and none of its children did")
 
 
-def _goes_on_by_itself(holder: Member | None) -> bool:
-    """Tell whether a member sleeps for a while; of a process outside the launch that is not read."""
-    wait = None if holder is None else waiting(holder, holder.key.pid)
+def _goes_on_by_itself(case: Case, end: LinkEnd) -> bool:
+    """Tell whether a holder sleeps for a while; of one outside, whether any thread of it may go on by itself.
+
+    A server that is known does not wait its turn: whoever holds up its start is worth looking at.
+    """
+    holder = case.features.members.get(end.process)
+    if holder is None:
+        stands = end.stopped or end.rests is False or signs.is_server(case.features)
+        return not stands
+    wait = waiting(holder, holder.key.pid)
     if not isinstance(wait, Known) or wait.value is None:
         return False
     return wait.value.call == "sleep" and (wait.value.sleep_left_s or 0.0) <= LONG_SLEEP_S

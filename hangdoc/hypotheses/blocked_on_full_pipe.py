@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import Waiting, waiting
 from hangdoc.features.features import Member
@@ -153,8 +155,8 @@ def _no_reader_goes_on(case: Case) -> Outcome:
     """Nobody who has the reading end open is only busy elsewhere for a while: that would be ordinary back-pressure.
 
     Every thread of each of them has to wait without a time limit for another of them or for the writer, or be stopped
-    or dead. What a reader outside the launch does is not read: it is judged by what it takes. Of a server that is known
-    a rank whose output stands counts whoever reads it.
+    or dead. A reader outside the launch may rest on purpose and read on: unless a signal has stopped it, or it only
+    waits for the end of a member. Of a server that is known a rank whose output stands counts whoever reads it.
     """
     if signs.is_server(case.features):
         return Present("a rank of the server cannot write")
@@ -167,9 +169,20 @@ def _no_reader_goes_on(case: Case) -> Outcome:
     if found is None and len(others) < len(ends):
         own = process_may_go_on(case.features, case.patient, but=_stuck_tid(case))
         found = own if isinstance(own, str) else None
+    found = found or _rests_outside(case, ends)
     if found is not None:
         return Unread(f"the reader of the pipe may only be slow: {found}")
-    return Present("nobody in the launch who has its reading end open can go on")
+    return Present("nobody who has its reading end open can go on")
+
+
+def _rests_outside(case: Case, ends: Sequence[LinkEnd]) -> str | None:
+    """Say which reader outside the launch may read on; a longer look shows whether it takes anything."""
+    members = {key.pid for key in case.features.members}
+    for end in ends:
+        stands = end.stopped or end.awaited_pid in members
+        if end.process not in case.features.members and not stands:
+            return f"{end_name(case.features, end)}, outside the launch, may read on; a longer look would tell"
+    return None
 
 
 def _does_not_read(case: Case) -> str:
@@ -186,8 +199,13 @@ def _does_not_read(case: Case) -> str:
 def _culprits(case: Case) -> tuple[Culprit, ...]:
     """Return who has to move: the readers, or whom they wait for; the writer when nobody else could ever read.
 
-    It is the writer too when the reader is the launcher, which waits for it to end: a circle of two.
+    A reader that waits for the end of its writer is who has to give in, for the writer cannot; not so the launcher of a
+    server that is known, which waits by design.
     """
+    joins = None if signs.is_server(case.features) else _reader_that_waits_for_its_end(case)
+    if joins is not None:
+        writer = signs.name_of(case.patient.process)
+        return (signs.culprit(joins, f"waits for the end of {writer} and does not read what it writes"),)
     readers = _readers(case)
     if isinstance(readers, Missing):
         return ()
@@ -221,7 +239,7 @@ HYPOTHESIS = Hypothesis(
         _writes,
         _pipe_is_full,
         _nobody_empties_it,
-        _no_reader_goes_on,
+        signs.positive_or_patience(_no_reader_goes_on),
         signs.nothing_progresses,
         signs.readings_are_steady,
     ),

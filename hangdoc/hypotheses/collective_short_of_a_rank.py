@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from hangdoc.criteria import Case, Hypothesis, Outcome
 from hangdoc.hypotheses import _signs as signs
-from hangdoc.hypotheses._ras import counts_name_it
+from hangdoc.hypotheses._ras import counts_name_it, flight_recorder_names_it
 from hangdoc.hypotheses.blocked_in_host_collective import stands_still
 from hangdoc.hypotheses.gpu_kernel_spins import waits_for_requests
 from hangdoc.hypotheses.rank_out_of_gpu_collective import is_asleep_or_in_another_collective
@@ -52,7 +52,12 @@ HYPOTHESIS = Hypothesis(
         signs.nothing_moves_on_the_host,
         signs.readings_are_steady,
     ),
-    supporting=(_counts_for_it, is_asleep_or_in_another_collective, signs.log_is_silent_too_long),
+    supporting=(
+        _counts_for_it,
+        is_asleep_or_in_another_collective,
+        flight_recorder_names_it,
+        signs.log_is_silent_too_long,
+    ),
     confirm_at=2,
     excluding=(waits_for_requests, signs.nobody_died),
     headline=lambda case: (

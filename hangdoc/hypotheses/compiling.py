@@ -91,6 +91,17 @@ def _demand(member: Member) -> float | None:
     return member.motion.value.demand_ratio.value
 
 
+def _compiles(case: Case) -> str:
+    if signs.is_server(case.features):
+        return "waits for kernels to be compiled, and compilers run"
+    inside = isinstance(case.patient.main, Known) and case.patient.main.value.last.meaning.does("compile")
+    return "is inside a build, and that gets on" if inside else "waits while a compiler that it started runs"
+
+
+def _action(case: Case) -> str:
+    return HYPOTHESIS.action if signs.is_server(case.features) else "Wait until the compilers are done."
+
+
 HYPOTHESIS = Hypothesis(
     id="HD303",
     name="slow-start-compiling",
@@ -100,8 +111,9 @@ HYPOTHESIS = Hypothesis(
     supporting=(compilers_run,),
     confirm_at=1,
     excluding=(_others_deadlock, signs.nobody_died),
-    headline=lambda case: f"{signs.name_of(case.patient.process)} waits for kernels to be compiled, and compilers run.",
+    headline=lambda case: f"{signs.name_of(case.patient.process)} {_compiles(case)}.",
     culprits=lambda case: (signs.culprit(case.patient, "is compiling"),),
     action="Wait (10 to 20 min with a cold cache is usual), and keep the cache directory between starts.",
+    action_in=_action,
     playbook="slow-start-compiling",
 )

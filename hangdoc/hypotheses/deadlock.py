@@ -151,11 +151,14 @@ def _who_has_a_handler(case: Case, edges: tuple[Edge, ...]) -> Unread | None:
 
 
 def _may_time_out(case: Case) -> Outcome:
-    """Contrary: a wait in the circle is on a socket, whose own timeout (SO_RCVTIMEO) cannot be read."""
+    """Contrary: a wait in the circle is on a socket, whose own timeout (SO_RCVTIMEO) was not read."""
     for edge in _circle(case):
-        if edge.through in {"socket", "tcp"}:
-            return Present(f"a timeout of the socket itself cannot be read: {edge.detail}")
-    return Absent("no wait in the circle is on a socket")
+        member = member_of(case.features, edge.from_pid)
+        links = member.links.value[-1].links if member is not None and isinstance(member.links, Known) else ()
+        own = [one.timeout_s for one in links if (one.tid, one.through) == (edge.from_tid, edge.through)]
+        if edge.through in {"socket", "tcp"} and not (own and all(one == Known(0.0) for one in own)):
+            return Unread(f"whether the socket itself ends the wait after a time: {edge.detail}")
+    return Absent("no wait in the circle ends by itself")
 
 
 def _waits_for_the_circle(case: Case, pid: int, edges: tuple[Edge, ...]) -> bool:
@@ -223,6 +226,15 @@ _LOCKS = frozenset({"futex", "python-lock"})
 
 
 def _culprits(case: Case) -> tuple[Culprit, ...]:
+    """Return who has to move: of a circle in which somebody waits for an end, that one; otherwise everybody in it.
+
+    Why: whoever waits for a word of it cannot end before; it could give that word instead of waiting. Not so in a
+    server that is known, whose launcher waits by design.
+    """
+    edges = _circle(case)
+    joining = sorted({starts_at(edge) for edge in edges if edge.through == "child"})
+    if joining and len(joining) < len(edges) and not signs.is_server(case.features):
+        return tuple(culprit_at(case.features, thread, "waits for an end that waits for it") for thread in joining)
     passive = standing_graph(case.features).passive
     threads = sorted({starts_at(edge) for edge in _circle(case)})
     # A launcher is named only when nobody else is in the circle: then its own threads are.

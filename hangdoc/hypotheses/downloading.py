@@ -29,8 +29,12 @@ def _is_in_a_download(case: Case) -> Outcome:
     name, threads = signs.name_of(case.patient.process), worker_threads(case.patient)
     if isinstance(threads, Missing):
         return Unread.of(threads, f"stack of {name}")
+    seen: dict[int, bool] = {}  # equal stacks are one object: the trace has each once
     for thread in threads.value:
-        if any(_fetches(view) for view in thread.views):
+        for view in thread.views:
+            if id(view.stack) not in seen:
+                seen[id(view.stack)] = _fetches(view)
+        if any(seen[id(view.stack)] for view in thread.views):
             return Present(f"{name} fetches the model: {signs.where(thread)}")
     return Absent(f"{name} fetches no model")
 

@@ -88,8 +88,18 @@ def _others_suffered(case: Case) -> Outcome:
 
 
 def _culprits(case: Case) -> tuple[Culprit, ...]:
+    """Return whom the first failure names; where that is nobody, the one process that a signal ended."""
     first = _first(case.features)
-    return () if first is None else logs.culprit_of(case.features, first)
+    if first is None:
+        return ()
+    if named := logs.culprit_of(case.features, first):
+        return named
+    ended = [event for event in logs.lasting(case.features) if logs.ended_hard(event)]
+    return logs.culprit_of(case.features, ended[0]) if len(ended) == 1 and first.name in _OF_SIGNALS else ()
+
+
+_OF_SIGNALS = frozenset({"fatal-python", "terminate"})
+"""What a process prints that a signal then ends, without saying which one it is."""
 
 
 def _headline(case: Case) -> str:

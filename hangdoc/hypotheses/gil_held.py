@@ -35,8 +35,8 @@ def keeps_the_lock(case: Case) -> Outcome:
     """A thread holds the interpreter lock, its count of switches stands over readings, and others wait for it.
 
     Rule: Python code gives the lock away 5 ms after somebody asks for it; a holder that does not is in native code.
-    Fails for one long native call that works (a sort of a huge list), which ends some time: so somebody beside its
-    own threads has to wait for it, too.
+    Fails for one long native call that works (a sort of a huge list), which ends some time: so the rest of a server has
+    to wait for it, too, or the silence to outlast its phase's patience.
     """
     found, name = starvation_of(case), signs.name_of(case.patient.process)
     if isinstance(found, Missing):

@@ -31,10 +31,10 @@ def _sleeps(case: Case) -> Outcome:
 
 
 def _will_not_give_it_back(case: Case) -> Outcome:
-    """Somebody waits for the process, or only a thread that needs the lock itself could wake the holder.
+    """A server waits for the process, or only a thread that needs the lock itself could wake the holder.
 
-    Why: the holder may sleep for a moment more, or wait for a device; a process that nobody waits for may take its
-    time. A lock without a timeout that only its own process releases is another matter: nobody there runs Python now.
+    Why: the holder may sleep for a moment more, or wait for a device, whoever waits for it meanwhile. A lock without a
+    timeout that only its own process releases is another matter: nobody there runs Python now.
     """
     found = starvation_of(case)
     if isinstance(found, Missing) or found.value is None:

@@ -60,9 +60,11 @@ def _several_ranks_say_so(case: Case) -> Outcome:
 
 
 def _only_a_soft_one(case: Case) -> Outcome:
-    """Only the soft watchdog fired, which also fires when a start is slow, and ends nothing."""
+    """Only a watchdog fired that a slow step sets off as well: the soft one, or the limit of a call to the workers."""
     if _is_soft(logs.watchdogs(case.features)):
         return Present("only the soft watchdog fired, which a slow step sets off as well")
+    if all(event.name == "rpc-timeout" for event in logs.watchdogs(case.features)):
+        return Present("the workers had 40 to 300 s for a step, and a first one that compiles may take longer")
     return Absent("it is a watchdog that ends the server")
 
 

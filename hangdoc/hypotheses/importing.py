@@ -32,6 +32,10 @@ def _moves(case: Case) -> Outcome:
     return Present(f"{name} goes from import to import: {len({v.stack for v in main.value.views})} different stacks")
 
 
+def _normal(case: Case) -> str:
+    return "a normal, silent start" if signs.is_server(case.features) else "that is silent, and it gets on"
+
+
 HYPOTHESIS = Hypothesis(
     id="HD301",
     name="slow-start-importing",
@@ -44,7 +48,7 @@ HYPOTHESIS = Hypothesis(
     supporting=(signs.does("works"),),
     confirm_at=1,
     excluding=(signs.nobody_died,),
-    headline=lambda case: f"{signs.name_of(case.patient.process)} is importing modules: a normal, silent start.",
+    headline=lambda case: f"{signs.name_of(case.patient.process)} is importing modules: {_normal(case)}.",
     culprits=lambda case: (signs.culprit(case.patient, "is importing"),),
     action="Wait: imports take 10 to 45 s on an idle machine, minutes on a full one or a cold network disk.",
     playbook="slow-start-importing",

@@ -270,17 +270,10 @@ def _ends_for_nobody(case: Case) -> Present | None:
 
 
 def _cannot_end(case: Case) -> Outcome:
-    """A server waits for it, or its loop has no exit and nothing else in its process could end it.
-
-    Elsewhere a rank that waits meanwhile proves nothing: it waits for the end of a long computation as well, and no
-    reading tells a loop that computes from one that asks in vain.
-    """
+    """A server waits for it, or its loop has no exit and nothing else in its process could end it."""
     if (endless := _ends_for_nobody(case)) is not None:
         return endless
-    waited = is_waited_for(case)
-    if isinstance(waited, Present) and not signs.is_server(case.features):
-        return Unread(f"whether its loop ends: {waited.because}, and a finite computation looks the same")
-    return waited
+    return is_waited_for(case)
 
 
 def _culprits(case: Case) -> tuple[Culprit, ...]:

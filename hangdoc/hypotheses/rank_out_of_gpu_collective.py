@@ -10,7 +10,7 @@ from hangdoc.features.activity import activity
 from hangdoc.hypotheses import _ranks as ranks
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._kernels import gpus_spin
-from hangdoc.hypotheses._ras import counts_name_it
+from hangdoc.hypotheses._ras import counts_name_it, flight_recorder_names_it
 from hangdoc.hypotheses.blocked_in_host_collective import stands_still, will_not_come_by_itself
 from hangdoc.model.diagnosis import Culprit, Wait, WaitEnd
 from hangdoc.model.process import ProcessKey
@@ -123,7 +123,13 @@ HYPOTHESIS = Hypothesis(
         signs.nothing_moves_on_the_host,
         signs.readings_are_steady,
     ),
-    supporting=(is_asleep_or_in_another_collective, _their_gpus_spin, counts_name_it, signs.log_is_silent_too_long),
+    supporting=(
+        is_asleep_or_in_another_collective,
+        _their_gpus_spin,
+        counts_name_it,
+        flight_recorder_names_it,
+        signs.log_is_silent_too_long,
+    ),
     confirm_at=2,
     excluding=(signs.nobody_died,),
     headline=lambda case: (

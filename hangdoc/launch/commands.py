@@ -187,6 +187,15 @@ def kind_of(pid: int, argv: tuple[str, ...], comm: str, *, kernel_thread: bool =
     return _kind_of_name(comm) if kind == "program" and comm.startswith(("tmux", "screen", "sshd", "systemd")) else kind
 
 
+def is_called_systemd(argv: tuple[str, ...], comm: str) -> bool:
+    """Say whether a process is systemd or a service of its by name, which anybody can give himself.
+
+    >>> is_called_systemd(("/lib/systemd/systemd", "--user"), "systemd"), is_called_systemd(("sshd",), "sshd")
+    (True, False)
+    """
+    return comm.startswith("systemd") or (bool(argv) and base_name(argv[0]).startswith("systemd"))
+
+
 KINDS: dict[str, Kind] = {
     **dict.fromkeys(COMPANIONS, "companion"),
     **dict.fromkeys(WRAPPERS, "wrapper"),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hangdoc.errors import ExitCode, HangdocError
+from hangdoc.launch.age import by_age
 from hangdoc.launch.table import is_kernel_thread, read_argv, read_stat
 from hangdoc.model.process import ProcessKey
 
@@ -42,7 +43,7 @@ def several_launches(what: str, candidates: Sequence[Candidate]) -> SeveralLaunc
     """Build the error that lists launches: never a guess between them."""
     lines = [
         f"  {one.root.pid:>7}  started {_age(one.age_s)} ago, {one.member_count} processes: {one.command}"
-        for one in sorted(candidates, key=lambda one: (one.root.start_ticks, one.root.pid))
+        for one in sorted(candidates, key=lambda one: by_age(one.root))
     ]
     return SeveralLaunchesError(what, "name one of them by its pid:\n" + "\n".join(lines), candidates)
 

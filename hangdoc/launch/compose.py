@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from hangdoc.launch.forest import Forest, Home
 from hangdoc.launch.limits import read_environment, read_limits
@@ -30,7 +31,7 @@ def compose(forest: Forest, root: int) -> Launch:
         engine=engine,
         engine_version=read_version(forest.proc, engine_named(engine), _by_closeness(root, entries)),
         settings=settings,
-        limits=_limits(forest, root, engine, settings),
+        limits=_limits(forest, root, homes, engine, settings),
         processes=tuple(sorted(processes, key=lambda process: process.key)),
     )
 
@@ -66,12 +67,26 @@ def launch_settings(forest: Forest, root: int, engine: EngineName) -> dict[str, 
     return read_settings(launcher.argv, engine_named(engine).options) if launcher is not None else {}
 
 
-def _limits(forest: Forest, root: int, engine: EngineName, settings: dict[str, str]) -> dict[LimitName, float]:
+def _limits(
+    forest: Forest, root: int, homes: Iterable[int], engine: EngineName, settings: dict[str, str]
+) -> dict[LimitName, float]:
     limits = engine_named(engine).limits
     launcher = program_of(forest, root, engine)
-    asked = launcher.pid if launcher is not None else root
-    environment = read_environment(forest.proc, asked, [limit.variable for limit in limits if limit.variable])
-    return read_limits(limits, settings, environment)
+    names = {name for limit in limits for name in limit.variables}
+    return read_limits(limits, settings, _environment(forest, root if launcher is None else launcher.pid, homes, names))
+
+
+def _environment(forest: Forest, launcher: int, homes: Iterable[int], names: set[str]) -> dict[str, str] | None:
+    """Return these variables of the launcher, or as its ranks have them: what starts those may set them anew.
+
+    A rank that has given itself a title has written it over its environment, which then reads as nothing.
+    """
+    found = read_environment(forest.proc, launcher, names)
+    for pid in sorted(homes):
+        of_member = read_environment(forest.proc, pid, names) if forest.table[pid].kind == "program" else None
+        if of_member is not None:
+            found = {**(found or {}), **of_member}
+    return found
 
 
 def _by_closeness(root: int, entries: list[Entry]) -> list[Entry]:

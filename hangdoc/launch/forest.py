@@ -40,8 +40,8 @@ class Forest:
     6. Any other program is the root of a launch of its own; a shell, a manager, a host or a wrapper never is.
 
     A parent is an adopter, not a parent, when it did not start before its child (age.py), is pid 1, or shares neither
-    session nor process group with a child that leads neither. That fails for a subreaper inside the child's own session:
-    the child then counts as the subreaper's, which is in the same launch unless the subreaper runs several.
+    session nor process group with a child that leads neither. That fails for a subreaper inside the child's own
+    session: the child then counts as the subreaper's, which is in the same launch unless the subreaper runs several.
 
     never: processes that belong nowhere (hangdoc and who called it). pinned: processes already known to belong to a
     root: members stay members when they are re-parented.

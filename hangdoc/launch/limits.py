@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from math import isfinite
 from pathlib import Path
 
-from hangdoc.model.engine import TimeLimit
+from hangdoc.model.engine import Switch, TimeLimit
 from hangdoc.model.limit import LimitName
 
 
@@ -23,11 +23,22 @@ def read_limits(
         given = settings.get(limit.option, "") if limit.option else ""
         if not given and limit.variable and environment is not None:
             given = environment.get(limit.variable, "")
+        if _is_off(limit, environment or {}):
+            continue
         is_unread = (limit.option and not settings) or (limit.variable and environment is None)
         seconds = _seconds(given) if given else (None if is_unread else limit.default_s)
         if seconds is not None:
             found[limit.name] = seconds
     return found
+
+
+def _is_off(limit: TimeLimit, environment: Mapping[str, str]) -> bool:
+    """Say whether it is switched off for certain; where the environment may not be read it is taken to be on."""
+    return _is_set(limit.off, environment) and not _is_set(limit.on, environment)
+
+
+def _is_set(switches: Iterable[Switch], environment: Mapping[str, str]) -> bool:
+    return any(environment.get(name, "").strip().lower() in values for name, values in switches)
 
 
 def read_environment(proc: Path, pid: int, names: Iterable[str]) -> dict[str, str] | None:

@@ -13,10 +13,15 @@ VARIABLE = "HANGDOC_LAUNCH"
 
 def read_marker(proc: Path, key: ProcessKey) -> str:
     """Return the marker of a process, "" when it has none or its environment may not be read."""
+    return read_variable(proc, key, VARIABLE)
+
+
+def read_variable(proc: Path, key: ProcessKey, name: str) -> str:
+    """Return a variable that a process was started with, "" when it was not, or that may not be read."""
     try:
         data = (proc / str(key.pid) / "environ").read_bytes()
     except OSError:
         return ""
-    begin = f"{VARIABLE}=".encode()
+    begin = f"{name}=".encode()
     found = next((item[len(begin) :] for item in data.split(b"\0") if item.startswith(begin)), b"")
     return found.decode("utf-8", "replace") if is_same(proc, key) else ""

@@ -85,7 +85,7 @@ class Roster:
         if not renamed and stat.ppid == seen.ppid:
             return seen
         argv = read_argv(self._proc, stat.pid) if renamed else seen.argv
-        fresh = make_entry(stat, argv or seen.argv)
+        fresh = make_entry(stat, argv or seen.argv, self._proc)
         return seen if (fresh.argv, fresh.comm, fresh.ppid) == (seen.argv, seen.comm, seen.ppid) else fresh
 
     def _admit(self, unseen: list[Entry]) -> None:

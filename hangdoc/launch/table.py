@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hangdoc.launch.age import is_older
-from hangdoc.launch.commands import Kind, kind_of
+from hangdoc.launch.commands import Kind, is_called_systemd, kind_of
 from hangdoc.launch.recognise import Sighting, recognise
 from hangdoc.model.process import ProcessKey
 from hangdoc.procfs.cmdline import parse_cmdline
@@ -18,6 +18,9 @@ from hangdoc.procfs.stat import StatLine, parse_stat
 
 LONGEST_TITLE = 200
 """Characters of a title that are kept, as the model says."""
+
+SYSTEMD = re.compile(r"(?:/usr)?/s?bin/(?:systemd|init)|.*/lib/systemd/systemd")
+"""Where its programs lie; in a user's own folder there are programs of the user's."""
 
 PIPE = re.compile(r"pipe:\[(\d+)\]")
 
@@ -85,13 +88,16 @@ def read_entry(proc: Path, pid: int) -> Entry | None:
         return None
     argv = read_argv(proc, pid)
     key = ProcessKey(pid, stat.start_ticks)
-    return make_entry(stat, argv) if not argv or is_same(proc, key) else None
+    entry = make_entry(stat, argv, proc)
+    return entry if not argv or is_same(proc, key) else None
 
 
-def make_entry(stat: StatLine, argv: tuple[str, ...]) -> Entry:
-    """Classify what was read."""
+def make_entry(stat: StatLine, argv: tuple[str, ...], proc: Path) -> Entry:
+    """Classify what was read; proc: where it was read, for what only claims to be systemd."""
     kernel_thread = is_kernel_thread(stat, argv)
     kind = kind_of(stat.pid, argv, stat.name, kernel_thread=kernel_thread)
+    if kind == "manager" and stat.pid != 1 and is_called_systemd(argv, stat.name) and not _is_systemd(proc, stat.pid):
+        kind = "program"
     return Entry(
         ProcessKey(stat.pid, stat.start_ticks),
         stat.ppid,
@@ -103,6 +109,14 @@ def make_entry(stat: StatLine, argv: tuple[str, ...]) -> Entry:
         kind,
         recognise(kind, argv, stat.name),
     )
+
+
+def _is_systemd(proc: Path, pid: int) -> bool:
+    """Say whether a process runs a program of systemd's, or one that may not be looked at: its name tells then."""
+    try:
+        return SYSTEMD.match(str((proc / str(pid) / "exe").readlink())) is not None
+    except OSError:
+        return True
 
 
 def is_kernel_thread(stat: StatLine, argv: tuple[str, ...]) -> bool:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from hangdoc.logs.blocks import TEXTS_OF_TABLE, SmiTable
 from hangdoc.logs.elastic import ElasticReport
+from hangdoc.logs.glued import Begin
 from hangdoc.logs.lines import read_line
 from hangdoc.logs.messages import Messages
 from hangdoc.logs.numbers import NUMBERED
@@ -25,6 +26,9 @@ KEPT_FIRST, KEPT_LAST = 20, 3
 
 MOST_KINDS = 20_000
 """Different (event, rank) pairs. Arbitrary: 30 kinds of lines on 512 ranks are 15,360."""
+
+MOST_BEGINS = 100
+"""Launches of which is kept where they begin: the first ones, and the last one. Arbitrary."""
 
 _FAILURES = frozenset({"crash", "error"})
 
@@ -81,6 +85,8 @@ class Journal:
         self.engine = engine
         self._number_of = number_of
         self.launches = 0
+        self.begins: list[Begin] = []
+        self._newest = ""
         self.settings: dict[str, str] = {}
         self.version = ""
         self._wanted = launch
@@ -107,11 +113,12 @@ class Journal:
             return None
         event = self._messages.told(known)
         if event.name == "server-args":
-            self._launch(text)
+            self._launch(text, event)
         elif event.name == "restarts" and not self.is_over:
             self._clear()
         if not self.is_over and event.kind not in ENDLESS:
             self._sorted_in(event, text)
+        self._newest = max(self._newest, event.stamp)
         return event
 
     def _sorted_in(self, event: LogEvent, text: str) -> None:
@@ -161,14 +168,17 @@ class Journal:
         found = [event for kept in self._kept.values() for event in (*kept.first, *kept.last)]
         return tuple(sorted(found, key=lambda event: event.offset))
 
-    def _launch(self, text: str) -> None:
+    def _launch(self, text: str, event: LogEvent) -> None:
+        settings = {match["name"]: match["value"] for match in _SETTING.finditer(text)}
         # One launch prints its arguments once; the first line of a file is no second launch.
         if self.launches == 0 or self._began:
+            node = int(settings.get("node_rank", "-1")) if settings.get("nnodes", "1") != "1" else -1
             self.launches += 1
+            self.begins = [*self.begins[: MOST_BEGINS - 1], Begin(event.offset, node, event.stamp, self._newest)]
         if not self.is_over:
             self._clear()
             self.version = _version_in(text) or self.version
-            self.settings = {match["name"]: match["value"] for match in _SETTING.finditer(text)}
+            self.settings = settings
             if (model := _MODEL.search(text)) is not None:
                 self.settings["model_path"] = model["value"]
 

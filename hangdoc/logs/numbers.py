@@ -47,7 +47,15 @@ def numbered(events: tuple[LogEvent, ...], again: Iterable[bytes]) -> tuple[LogE
 
     Why a second pass: to count the lines of every log would take as long as to read it, and most have no failure.
     """
-    offsets = {event.offset for event in events if event.kind in NUMBERED}
+    found = numbers_of({event.offset for event in events if event.kind in NUMBERED}, again)
+    return tuple(
+        replace(event, line=found[event.offset]) if event.kind in NUMBERED and event.offset in found else event
+        for event in events
+    )
+
+
+def numbers_of(offsets: Iterable[int], again: Iterable[bytes]) -> dict[int, int]:
+    """Return the numbers of the lines at these offsets; those that stand too far have none."""
     wanted = sorted((offset for offset in offsets if offset < FARTHEST_NUMBERED_BYTES), reverse=True)
     found: dict[int, int] = {}
     lines, pieces = LineNumbers(), iter(again)
@@ -56,7 +64,4 @@ def numbered(events: tuple[LogEvent, ...], again: Iterable[bytes]) -> tuple[LogE
         while wanted and wanted[-1] < lines.end:
             found[wanted[-1]] = lines.number_of(wanted[-1])
             wanted.pop()
-    return tuple(
-        replace(event, line=found[event.offset]) if event.kind in NUMBERED and event.offset in found else event
-        for event in events
-    )
+    return found

@@ -13,17 +13,17 @@ from msgspec.structs import replace
 
 from hangdoc import discovery
 from hangdoc.errors import HangdocError
-from hangdoc.logs import ras
+from hangdoc.logs import glued, ras
 from hangdoc.logs.assemble import Material, trace_of
 from hangdoc.logs.attempts import of_last_attempt
 from hangdoc.logs.evidence import Said, evidence_kind, read_evidence, records
 from hangdoc.logs.journal import Journal
 from hangdoc.logs.moment import REMEDY, End, Moment, ending
-from hangdoc.logs.numbers import LineNumbers, numbered
+from hangdoc.logs.numbers import LineNumbers, numbered, numbers_of
 from hangdoc.logs.pyspy import DumpedProcess, parse_dump
 from hangdoc.logs.recognise import Kind, engine_of, kind_of
 from hangdoc.logs.rotation import rank_in_name, together
-from hangdoc.logs.several import FileLog, of_last_launch, told_apart
+from hangdoc.logs.several import FileLog, named, of_last_launch, told_apart
 from hangdoc.logs.sources import STDIN, Source, lack, last_bytes, pieces, sources, stored
 from hangdoc.logs.stream import LogText, Stream
 from hangdoc.model.engine import Engine
@@ -63,6 +63,11 @@ class Wishes:
     tell: Callable[[str], None] | None = None
     fast: bool = True
 
+    def say(self, sentence: str) -> None:
+        """Tell a sentence to who asked, if anybody listens; nothing for an empty one."""
+        if self.tell is not None and sentence:
+            self.tell(f"hangdoc: {sentence}.")
+
 
 _Log: TypeAlias = tuple[list[Source], LogText, Journal]
 
@@ -96,11 +101,10 @@ def read(paths: list[Path], wishes: Wishes) -> Trace:
         _answer_from_end(groups[0][-1], engine, wishes)
     for group in groups:
         found.logs.append(_log(group, engine, wishes, found.lacks, several=len(groups) > 1))
-    found.logs = _told_apart(found.logs, engine)
+    found.logs = _told_apart(found.logs, engine, wishes)
     trace = _trace(found, engine, wishes)
-    if wishes.tell is not None:
-        for missed in found.lacks:
-            wishes.tell(f"hangdoc: {missed.detail}.")
+    for missed in found.lacks:
+        wishes.say(missed.detail)
     return trace
 
 
@@ -199,11 +203,21 @@ def _log(group: list[Source], engine: Engine, wishes: Wishes, lacks: list[Missin
     for process in stream.journal.dumps.processes:
         process.rank = process.rank or rank
     told = numbered(text.events, pieces(group[0])) if once is None and len(group) == 1 else text.events
+    if wishes.launch is None and stream.journal.launches > 1:
+        wishes.say(_launches(group, stream.journal))
     events = tuple(event if event.rank or not rank else replace(event, rank=rank) for event in told)
     return group, LogText(events, text.lines, text.size_bytes, text.end), stream.journal
 
 
-def _told_apart(logs: list[_Log], engine: Engine) -> list[_Log]:
+def _launches(group: list[Source], journal: Journal) -> str:
+    """Return what is to be said of several launches in one log."""
+    countable = len(group) == 1 and group[0].path != STDIN
+    numbers = numbers_of({begin.offset for begin in journal.begins}, pieces(group[0])) if countable else {}
+    lines = [numbers.get(begin.offset, 0) for begin in journal.begins]
+    return glued.told(group[0].name, journal.launches, journal.begins, lines)
+
+
+def _told_apart(logs: list[_Log], engine: Engine, wishes: Wishes) -> list[_Log]:
     """Leave out files of older launches, and give the lines of several servers or nodes the numbers of their files."""
     if len(logs) < 2:
         return logs
@@ -213,6 +227,7 @@ def _told_apart(logs: list[_Log], engine: Engine) -> list[_Log]:
     ]
     kept = [pair for pair, is_last in zip(zip(logs, files, strict=True), of_last_launch(files), strict=True) if is_last]
     apart = told_apart([file for _, file in kept], engine)
+    wishes.say(named([file for _, file in kept], engine))
     return [
         (group, dataclasses.replace(text, events=events), journal)
         for ((group, text, journal), _), events in zip(kept, apart, strict=True)

@@ -45,16 +45,31 @@ def told_apart(logs: Sequence[FileLog], engine: Engine) -> list[tuple[LogEvent, 
     Rule: files that have steps of a start and no rank in their names. When two of them have the same ranks, they are
     of two servers, otherwise of two nodes of one launch. The number is the one in the file's name, or its place.
     """
+    return [
+        log.events if place is None else tuple(replace(e, rank={place[0]: place[1], **e.rank}) for e in log.events)
+        for log, place in zip(logs, places(logs, engine), strict=True)
+    ]
+
+
+def places(logs: Sequence[FileLog], engine: Engine) -> list[tuple[str, int] | None]:
+    """Return the axis and the number that tell the ranks of each file from those of the others; None: nothing does."""
     steps = {step.name for step in engine.steps}
     starts = [not log.rank and any(event.name in steps for event in log.events) for log in logs]
     if sum(starts) < 2:
-        return [log.events for log in logs]
+        return [None] * len(logs)
     axis = SERVER if _collide([log for log, has in zip(logs, starts, strict=True) if has], engine) else NODE
-    numbers = _numbers(logs)
-    return [
-        tuple(replace(event, rank={axis: number, **event.rank}) for event in log.events) if has else log.events
-        for log, has, number in zip(logs, starts, numbers, strict=True)
-    ]
+    return [(axis, number) if has else None for has, number in zip(starts, _numbers(logs), strict=True)]
+
+
+MOST_TOLD = 16
+"""Files that are told with their numbers. Arbitrary."""
+
+
+def named(logs: Sequence[FileLog], engine: Engine) -> str:
+    """Return which file has which number: "NODE0 is a.log, NODE1 is b.log"; nothing where none has one."""
+    numbered = [(place, log.name) for log, place in zip(logs, places(logs, engine), strict=True) if place is not None]
+    told = [f"{axis.upper()}{number} is {name}" for (axis, number), name in numbered[:MOST_TOLD]]
+    return ", ".join(told) + (f", and {len(numbered) - MOST_TOLD} more" if len(numbered) > MOST_TOLD else "")
 
 
 def _collide(logs: Sequence[FileLog], engine: Engine) -> bool:

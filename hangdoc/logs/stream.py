@@ -29,6 +29,9 @@ LONGEST_PIECE_BYTES = 1 << 20
 MOST_PIECES = 1_000
 """Pieces of the tail before they are joined: standard input may give a line at a time. Arbitrary."""
 
+_CLOCK = re.compile(rb"\d\d:\d\d:\d\d")
+"""What stands in every time."""
+
 _KEPT_AT_END = 200
 """Batch and progress lines kept of the log's end. Arbitrary: more than a start's last progress bar has."""
 
@@ -152,6 +155,8 @@ class Stream:
 def _endless(tail: bytes, engine: Engine, offset: int) -> list[LogEvent]:
     """Return the events of the kinds that come without end; other lines are told from them before they are read."""
     only = _of_endless_kinds(engine)
+    if not may_be_known(colourless(tail).decode("utf-8", "replace"), only):
+        return []
     lines = ((start, text_of(raw)) for start, raw in pieces(tail))
     events = [read_line(line, engine, offset + start) for start, line in lines if may_be_known(line, only)]
     return [event for event in events if event is not None and event.kind in ENDLESS]
@@ -166,7 +171,7 @@ def _end_of(tail: bytes, events: tuple[LogEvent, ...]) -> End:
     """Return the newest time of a log's end; a bar at the end without one tells it by the time it took so far."""
     bar = events[-1].stamp if events and events[-1].kind == "progress" else ""
     is_last = True
-    for raw in reversed(re.split(rb"\n", tail)):
+    for raw in reversed(tail.split(b"\n")) if _CLOCK.search(colourless(tail)) is not None else ():
         line = text_of(raw)
         if stamp := stamp_of(line):
             newest = bar if len(bar) == len(stamp) and not is_last else stamp

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from hangdoc.model.log import LogEvent, Phase
 
-TIMEOUTS = frozenset({"gloo-timeout", "store-timeout"})
-"""Complaints that end a traceback: a standstill that torch measured and ended."""
+TIMEOUTS = frozenset({"gloo-timeout", "store-timeout", "rpc-timeout"})
+"""Complaints that end a traceback: a standstill that torch, or vLLM's engine core, measured and ended."""
 
 HEADS = frozenset({"exception", "thread-exception", "engine-core", "worker-failed", "traceback"})
 """Lines that a traceback follows, or that begin one."""

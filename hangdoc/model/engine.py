@@ -105,6 +105,10 @@ class FrameRule:
     innermost: bool = False
 
 
+Switch: TypeAlias = tuple[str, frozenset[str]]
+"""A variable of the environment, and values of it in small letters."""
+
+
 @dataclass(frozen=True)
 class TimeLimit:
     """A timer that ends a launch which stands still.
@@ -112,7 +116,8 @@ class TimeLimit:
     option: the setting that sets it; variable: the environment's variable that does, both in seconds; default_s:
     without either; phases: in which it runs; ends: what it does, as the rest of a sentence; latest_ratio: it comes
     after its time at the earliest, after this multiple of it at the latest; of_ranks: only where several ranks wait for
-    each other; of_gpus: only on GPUs.
+    each other; of_gpus: only on GPUs; off: variables, with the values that switch it off; on: those that switch it on
+    all the same.
     """
 
     name: LimitName
@@ -124,6 +129,13 @@ class TimeLimit:
     latest_ratio: float = 1.0
     of_ranks: bool = False
     of_gpus: bool = False
+    off: tuple[Switch, ...] = ()
+    on: tuple[Switch, ...] = ()
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Every variable that has a say."""
+        return tuple(name for name in (self.variable, *(name for name, _ in (*self.off, *self.on))) if name)
 
 
 @dataclass(frozen=True, eq=False)

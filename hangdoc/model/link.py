@@ -19,6 +19,9 @@ class LinkEnd(Struct, frozen=True, array_like=True):
 
     inherited: it holds the end only because a fork copied it; command: the kernel's short name of the process;
     tree_ticks: CPU time of it and all its descendants so far, in clock ticks, of whoever holds a file lock.
+    stopped, awaited_pid: of one outside the launch, that a signal has stopped it, and whose end its only thread waits
+    for; None when it waits for nobody's, or for anybody's. rests: of one outside, that a thread of it runs, sleeps or
+    is in a wait that ends by itself; None of a member, when that was not to be read, and in an older trace.
     """
 
     process: ProcessKey
@@ -27,6 +30,9 @@ class LinkEnd(Struct, frozen=True, array_like=True):
     inherited: bool = False
     command: str = ""
     tree_ticks: int | None = None
+    stopped: bool = False
+    awaited_pid: int | None = None
+    rests: bool | None = None
 
 
 class Link(Struct, frozen=True, kw_only=True):
@@ -34,6 +40,8 @@ class Link(Struct, frozen=True, kw_only=True):
 
     ends: every process that could (for a pipe: the holders of the other end), those that inherited it last; empty when
     nobody could; weak: the wait looks the same when nothing is wrong (an idle zmq socket, a server without requests).
+    timeout_s: of a wait on a socket, after how long the socket itself ends it (SO_RCVTIMEO, SO_SNDTIMEO), 0 for never;
+    Missing for any other wait, and in a trace that is older than this field.
     """
 
     tid: int
@@ -41,6 +49,7 @@ class Link(Struct, frozen=True, kw_only=True):
     detail: str
     ends: Reading[tuple[LinkEnd, ...]]
     weak: bool = False
+    timeout_s: Reading[float] = Missing("links", "not-taken")
 
 
 class SocketFlow(Struct, frozen=True, array_like=True):

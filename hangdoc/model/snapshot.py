@@ -11,8 +11,10 @@ from msgspec import Struct
 from hangdoc.model.buffer import Buffers
 from hangdoc.model.ending import Ended
 from hangdoc.model.fd import OpenFiles
+from hangdoc.model.flight import Flight
 from hangdoc.model.gpu import Gpus
 from hangdoc.model.http import Http
+from hangdoc.model.kernel_dump import KernelDump
 from hangdoc.model.link import Links
 from hangdoc.model.lock_file import LockFiles
 from hangdoc.model.locks import Locks
@@ -49,6 +51,8 @@ Payload: TypeAlias = (
     | Ended
     | Places
     | Ras
+    | Flight
+    | KernelDump
     | Plain
 )
 

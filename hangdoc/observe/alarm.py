@@ -30,7 +30,7 @@ class Alarm:
     Rule: members came or went, one ended, a main thread is in a state that tells, the log says something that is no
     routine, or three slices in a row are of another kind (working, busy, quiet) than those that were judged. Why it
     works: a launch that stops getting on shows one of these in the cheap readings. Fails for one that burnt CPU before
-    and now burns it in vain: its stacks tell, which are still read every ten rounds.
+    and now burns it in vain: its stacks tell, which are still read once a minute.
     """
 
     def __init__(self) -> None:

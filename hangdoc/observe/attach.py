@@ -36,7 +36,8 @@ class Setting:
 
     patience_s: seconds of patience that the user gave stages; they stand in the trace, so that a replay has them too;
     http_generate: ask the server for a token as well; baseline: good starts that the launch's log is compared with;
-    redact: no name leaves for a recording as it is; native: take native stacks at the end, if it hangs.
+    redact: no name leaves for a recording as it is; native: take native stacks at the end, if it hangs;
+    coredump: ask CUDA for a core dump then, too.
     """
 
     interval_s: float = INTERVAL_S
@@ -47,6 +48,7 @@ class Setting:
     baseline: Baseline | None = None
     redact: bool = True
     native: bool = False
+    coredump: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Attached:
     tape: Tape
     baseline: Baseline | None = None
     native: bool = False
+    coredump: bool = False
 
 
 @contextmanager
@@ -71,7 +74,7 @@ def attach(pid: int | None, port: int | None, setting: Setting) -> Iterator[Atta
         roster = Roster(launch)
         context = Context(launch=launch, intern=ring.intern, http_generate=setting.http_generate)
         observer = stack.enter_context(Observer(context, discovery.probes(), roster.refresh, setting.interval_s))
-        yield Attached(launch, observer, Tape(ring, writer), setting.baseline, setting.native)
+        yield Attached(launch, observer, Tape(ring, writer), setting.baseline, setting.native, setting.coredump)
 
 
 def _recording(record: Path | Recorder, header: Header, ring: Ring) -> AbstractContextManager[Recording]:

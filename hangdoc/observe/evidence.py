@@ -1,4 +1,4 @@
-"""The end of an observation: what arrived late, and native stacks where they were asked for and it is a hang."""
+"""The end of an observation: what arrived late, and at a hang what is read only when somebody asked for it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ from hangdoc.observe.attach import Attached
 from hangdoc.report.exit_code import exit_code
 from hangdoc.trace.records import Trace
 
-NATIVE = "native"
+NATIVE, COREDUMP = "native", "coredump"
 
 
 def finish(attached: Attached, diagnose: Callable[[Trace], Diagnosis]) -> None:
-    """Complete the tape with late readings; at a hang verdict also with native stacks, if the user wants them.
+    """Complete the tape with late readings; at a hang verdict also with what the user asked for.
 
-    They stop each rank for a moment: that is why a launch that is well, or of which nothing is known, has none.
+    Native stacks stop each rank for a moment, and the server may die of a CUDA core dump: that is why a launch that is
+    well, or of which nothing is known, has neither.
     """
     tape, observer = attached.tape, attached.observer
     last = observer.finish()
-    if attached.native and last is not None:
+    wanted = [name for name, asked in ((NATIVE, attached.native), (COREDUMP, attached.coredump)) if asked]
+    if wanted and last is not None:
         tape.again(last)
         diagnosis = diagnose(tape.trace())
         if exit_code(diagnosis.verdict, diagnosis.grade) is ExitCode.HANG:
-            last = observer.request(NATIVE) or last
+            for name in wanted:
+                last = observer.request(name) or last
     tape.finish(last)

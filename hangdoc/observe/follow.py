@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import Literal, TypeAlias
 
 from hangdoc.errors import ExitCode
@@ -17,7 +18,7 @@ from hangdoc.observe.look import End, Reasoning, is_gone, require_reading, requi
 from hangdoc.observe.stop import Stop
 from hangdoc.report.exit_code import exit_code, exit_code_after_end
 from hangdoc.report.line import is_change
-from hangdoc.sampling.pace import CALM_EVERY, RESTING_EVERY
+from hangdoc.sampling.pace import CALM_EVERY, QUIET_EVERY, RESTING_EVERY
 from hangdoc.trace.records import Trace
 
 Until: TypeAlias = Literal["ready", "hang", "exit"]
@@ -25,21 +26,25 @@ Until: TypeAlias = Literal["ready", "hang", "exit"]
 ROUNDS_BETWEEN = 3
 """Rounds from one diagnosis to the next: a verdict rests on three slices, so these are new ones each time."""
 
-CALM_ROUNDS_BETWEEN = CALM_EVERY
-"""The same while the launch is well and the cheap readings say nothing else: from one deep reading to the next."""
-
-
 RECENT_ROUNDS = 12
 """Rounds that are reasoned about alone when all that are kept do not agree: a launch that polled, and now burns CPU in
 vain, shows both in the longer window. Arbitrary: the shortest look and what its longest rule asks for (8 s), and more.
 """
 
-UNCHANGED_S, LONG_UNCHANGED_S = 60.0, 180.0
-"""How long a launch that is not well has to stay as it is before it is looked at seldom, too, and any launch before it
-is looked at more seldom still. Arbitrary: the cheap readings of each round call the close look back."""
+UNCHANGED_S = 60.0
+"""How long a launch that is not well has to stay as it is before it is looked at seldom, too. Arbitrary: the cheap
+readings of each round call the close look back."""
+
+QUIET_S, RESTING_S = 30.0, 120.0
+"""How long a launch has to stay as it is before it is looked at more seldom, and most seldom. Arbitrary, as above."""
+
+LOOKS_IN_A_TIMER = 4
+"""How often a launch that is well is looked at, at least, within the shortest timer that would end it once it hangs. A
+busy poll that turns into a busy hang shows in the stacks alone: the evidence has to be there before the end. Arbitrary.
+"""
 
 NEAR_S = 90.0
-"""Time left of a timer of the launch's own that keeps the look close. Arbitrary: three of the longest pauses."""
+"""Time left of a timer of the launch's own that keeps the look close. Arbitrary: more than the longest pause."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,7 @@ class Following:
         self._next = ROUNDS_BETWEEN
         self._pace = attached.observer.pace
         self._alarm = Alarm()
+        self._shortest_timer_s = min(attached.launch.limits.values(), default=inf)
         self._before: Diagnosis | None = None
         self._told: Diagnosis | None = None
         self._changed_ns = 0
@@ -165,7 +171,8 @@ class Following:
         if not is_well and (unchanged_s < UNCHANGED_S or is_limit_near(diagnosis)):
             self._pace.suspect()
             return
-        every = CALM_ROUNDS_BETWEEN if unchanged_s < LONG_UNCHANGED_S else RESTING_EVERY
+        every = CALM_EVERY if unchanged_s < QUIET_S else QUIET_EVERY if unchanged_s < RESTING_S else RESTING_EVERY
+        every = int(min(every, max(CALM_EVERY, self._shortest_timer_s / LOOKS_IN_A_TIMER)))
         self._pace.calm_down(every)
         self._alarm.judged(trace)
         self._next = number + every
@@ -177,9 +184,12 @@ class Following:
         return (now_ns - self._changed_ns) / 1e9
 
     def _stands(self, trace: Trace, now_ns: int) -> bool:
-        if now_ns - self._stood_ns >= self._goal.patience_s * 1e9:
+        if self._reasoning.settled(trace):
             return True
-        return self._reasoning.settled(trace)
+        if self._pace.calm and self._is_news(self._diagnosis(trace)):
+            self._stood_ns = now_ns  # patience begins with the doubt, not with the last look, which is long ago
+            return False
+        return now_ns - self._stood_ns >= self._goal.patience_s * 1e9
 
     def _last(self, end: End, rounds: int | None = None) -> View:
         tape = self._attached.tape

@@ -13,6 +13,7 @@ from hangdoc.features.http import KEPT
 from hangdoc.model.ending import Ended
 from hangdoc.model.http import Http
 from hangdoc.model.link import Links
+from hangdoc.model.lock_file import LockFiles
 from hangdoc.model.locks import Locks
 from hangdoc.model.log import LogEvent, LogTail
 from hangdoc.model.process import Process, ProcessKey, Role
@@ -30,7 +31,7 @@ KEPT_ROUNDS = 31
 KEPT_DUMPS = 3
 """Stack dumps of each process kept of what has left the ring: three alike are what a spin is told from."""
 
-OLDEST_DUMP_NS = 120 * 10**9
+OLDEST_DUMP_NS = 240 * 10**9
 """Age at which a dump says nothing any more. Arbitrary: four of the pauses between dumps of a long observation."""
 
 MOST_STACKS = 4096
@@ -41,6 +42,9 @@ MOST_EVENTS = 400
 
 MOST_FORMER = 256
 """Members kept in the roster after their last round has left the ring. Arbitrary: eight nodes' worth of ranks."""
+
+KEPT_KINDS = (LogTail, Stacks, Locks, LockFiles, Http, Ended)
+"""What is kept of a round that leaves the ring, beside links and totals."""
 
 _REMEMBERED: frozenset[Role] = frozenset({"launcher", "tokenizer", "scheduler", "detokenizer", "worker", "router"})
 """Compilers and other passing children come and go by the hundred; that they ended is no news."""
@@ -113,7 +117,7 @@ def past(snapshot: Snapshot) -> Snapshot:
     kept = (
         sample
         for sample in snapshot.samples
-        if _has_links(sample) or any(_value(sample, kind) is not None for kind in (LogTail, Stacks, Locks, Http, Ended))
+        if _has_links(sample) or any(_value(sample, kind) is not None for kind in KEPT_KINDS)
     )
     return replace(snapshot, samples=tuple(kept), tally={})
 
@@ -128,7 +132,8 @@ def fold(before: Snapshot, snapshot: Snapshot) -> Snapshot:
             *_fold_logs(samples),
             *_last_stacks(samples, snapshot.at_ns),
             *_last_links(samples),
-            *_last_locks(samples),
+            *_last_of(Locks, samples),
+            *_last_of(LockFiles, samples),
             *[sample for sample in samples if _value(sample, Ended) is not None][-MOST_FORMER:],
             *[sample for sample in samples if _value(sample, Http) is not None][-KEPT:],
         ),
@@ -169,9 +174,9 @@ def _last_links(samples: Iterable[Sample]) -> tuple[Sample, ...]:
     return tuple({sample.process: sample for sample in samples if _has_links(sample)}.values())
 
 
-def _last_locks(samples: Iterable[Sample]) -> tuple[Sample, ...]:
+def _last_of(kind: type[P], samples: Iterable[Sample]) -> tuple[Sample, ...]:
     """Keep one look of each process, for the same reason."""
-    return tuple({sample.process: sample for sample in samples if _value(sample, Locks) is not None}.values())
+    return tuple({sample.process: sample for sample in samples if _value(sample, kind) is not None}.values())
 
 
 def _has_links(sample: Sample) -> bool:

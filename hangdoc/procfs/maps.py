@@ -76,9 +76,9 @@ def may_be_opened(path: str) -> bool:
 
 
 DELETED = " (deleted)"
-"""How the path of a mapping ends whose file has no name any more (fs/d_path.c); memory without a file has none either."""
+"""How the path of a mapping ends whose file has no name any more (fs/d_path.c); memory without a file has none."""
 
-_OF_MULTIPROCESSING = "/dev/shm/sem.mp-"
+_OF_MULTIPROCESSING = "/dev/shm/sem.mp-"  # noqa: S108  compared with, never opened
 """How the names of its semaphores begin (multiprocessing/synchronize.py); they stay there where it starts by spawn."""
 
 

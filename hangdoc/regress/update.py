@@ -11,6 +11,7 @@ from hangdoc.errors import HangdocError
 from hangdoc.regress.judge import Result
 from hangdoc.regress.wanted import corrected, rewritten, text_of, wanted
 from hangdoc.report.expectation import read_expectation
+from hangdoc.report.fields import RULED_OUT
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,20 @@ def _change(result: Result) -> Change | None:
         return None
     fields_now = corrected(read_expectation(case.expectation), result.said)
     text = rewritten(case.expectation.read_text(encoding="utf-8"), fields_now)
-    words = [line.replace(": expected ", ": no longer ").replace(", found ", " but ") for line in result.lines]
-    return Change(case.name, case.expectation, text, tuple(words))
+    return Change(case.name, case.expectation, text, tuple(map(_as_change, result.lines)))
+
+
+def _as_change(difference: str) -> str:
+    """Say what becomes of an expectation that differs.
+
+    >>> _as_change('verdict: expected "healthy", found "blocked"')
+    'verdict: no longer "healthy" but "blocked"'
+    >>> _as_change('ruled_out: there is no hypothesis "HD999"')
+    'ruled_out: there is no hypothesis "HD999", it is taken out'
+    """
+    if difference.startswith(f"{RULED_OUT}: "):
+        return f"{difference}, it is taken out"
+    return difference.replace(": expected ", ": no longer ").replace(", found ", " but ")
 
 
 def write(change: Change) -> None:

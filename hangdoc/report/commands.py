@@ -36,7 +36,7 @@ def _commands(diagnosis: Diagnosis) -> Iterator[Command]:
         yield Command(f"hangdoc explain {playbook}", "tells what this is and how to check it by hand")
     if pid is not None and diagnosis.verdict in HANG_VERDICTS:
         if diagnosis.verdict != "crashed":
-            yield Command(f"hangdoc watch {pid} --once", "looks again: does it still stand?")
+            yield Command(f"hangdoc watch {pid} --once", "looks again: is it still so?")
         yield Command(
             f"hangdoc kill-clean {pid} --dry-run",
             "shows what ending the launch would touch; without --dry-run it ends it and proves that memory and ports "

@@ -14,8 +14,9 @@ from hangdoc.report.words import GRADE_WORDS
 MOST_MOMENTS = 24
 """Rounds that are diagnosed once more, at most. Arbitrary: more make no difference to the eye."""
 
-MOST_WORK = 400
-"""Processes times rounds that are diagnosed once more: a diagnosis takes some 10 ms a process. Arbitrary: seconds."""
+MOST_WORK = 200
+"""Processes times rounds that are diagnosed once more: a diagnosis of 64 ranks with 200 threads each takes 2 s.
+Arbitrary: a few seconds."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def course(material: Material) -> tuple[Stretch, ...]:
 def moments(rounds: int, processes: int) -> Sequence[int]:
     """Return which rounds are diagnosed: all, or evenly spread ones; the last one always.
 
-    >>> list(moments(4, 3)), list(moments(7, 130))
+    >>> list(moments(4, 3)), list(moments(7, 65))
     ([1, 2, 3], [2, 4, 6])
     """
     most = max(2, min(MOST_MOMENTS, MOST_WORK // max(1, processes)))

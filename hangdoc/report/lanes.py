@@ -46,7 +46,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class Lane:
-    """One thread, or equal ones of several processes. place: its innermost Python frame, "" without a stack."""
+    """One thread, or alike ones. place: its innermost Python frame, "" without a stack; alike: how many they are."""
 
     processes: tuple[Process, ...]
     tid: int
@@ -55,6 +55,7 @@ class Lane:
     slices: tuple[Slice, ...]
     order: int
     accused: bool = False
+    alike: int = 1
 
     @property
     def process(self) -> Process:
@@ -113,7 +114,7 @@ def lanes(material: Material) -> Lanes:
     every = [lane for process in material.processes.values() for lane in _of_process(process, rounds, material)]
     every.sort(key=lambda lane: (lane.order, -(lane.demand_ratio or 0.0), lane.process.key, lane.tid))
     worth = [lane for lane in every if lane.order < _NOT_WORTH]
-    shown = _alike(worth)
+    shown = _alike(_of_one_name(worth))
     rest = [*shown[MOST_LANES:], *(lane for lane in every if lane.order >= _NOT_WORTH)]
     ends = tuple((shot.at_ns - start_ns) / 1e9 for shot in shots[1:])
     return Lanes(ends, tuple(shown[:MOST_LANES]), tuple(_rest(rest)))
@@ -187,7 +188,7 @@ def _place(history: ThreadHistory | None) -> str:
     return f"{bare_name(history.leaf.function)} ({short_file(history.leaf.file)})"
 
 
-_NOT_WORTH = 9
+_NATIVE, _NOT_WORTH = 6, 9
 
 
 def _order(lane: Lane, history: ThreadHistory | None, material: Material) -> int:
@@ -200,11 +201,10 @@ def _order(lane: Lane, history: ThreadHistory | None, material: Material) -> int
         return 2
     if lane.is_main:
         return 1 if any(member.key == lane.process.key for member in material.seen.movers) else 4
-    if (lane.demand_ratio or 0.0) >= MOVES_RATIO:
-        return 3
-    if any(one.doing in ("disk", "stopped") for one in lane.slices):
+    if history is not None and not history.is_helper:
         return 5
-    return 6 if history is not None and not history.is_helper else _NOT_WORTH
+    moves = (lane.demand_ratio or 0.0) >= MOVES_RATIO or any(one.doing in ("disk", "stopped") for one in lane.slices)
+    return _NOT_WORTH if not moves else 3 if history is not None else _NATIVE
 
 
 def _alike(found: Sequence[Lane]) -> list[Lane]:
@@ -217,9 +217,18 @@ def _alike(found: Sequence[Lane]) -> list[Lane]:
         if len({lane.process.key for lane in group}) < FEWEST_ALIKE:
             merged += group
             continue
-        processes = tuple(dict.fromkeys(lane.process for lane in group))
-        merged.append(replace(group[0], processes=processes))
+        processes = tuple({process.key: process for lane in group for process in lane.processes}.values())
+        merged.append(replace(group[0], processes=processes, alike=sum(lane.alike for lane in group)))
     return sorted(merged, key=lambda lane: lane.order)
+
+
+def _of_one_name(found: Sequence[Lane]) -> list[Lane]:
+    """Let the busiest native thread of a process stand for all of its name: there are dozens that poll."""
+    groups: dict[object, list[Lane]] = {}
+    for lane in found:
+        is_native = lane.order == _NATIVE and lane.name
+        groups.setdefault((lane.process.key, lane.name) if is_native else (lane.process.key, lane.tid), []).append(lane)
+    return [replace(group[0], alike=len(group)) for group in groups.values()]
 
 
 def _looks(lane: Lane) -> object:
@@ -232,11 +241,13 @@ def _rest(found: Iterable[Lane]) -> Iterator[Rest]:
     by_process: dict[ProcessKey, list[Lane]] = {}
     for lane in found:
         for process in lane.processes:
-            by_process.setdefault(process.key, []).append(replace(lane, processes=(process,)))
+            by_process.setdefault(process.key, []).append(
+                replace(lane, processes=(process,), alike=lane.alike // len(lane.processes))
+            )
     for _, group in sorted(by_process.items()):
         names: dict[str, int] = {}
         for lane in group:
-            names[lane.name] = names.get(lane.name, 0) + 1
-        slept = sum(all(one.doing == "slept" for one in lane.slices) for lane in group)
+            names[lane.name] = names.get(lane.name, 0) + lane.alike
+        slept = sum(lane.alike for lane in group if all(one.doing == "slept" for one in lane.slices))
         most = sorted(names.items(), key=lambda item: (-item[1], item[0]))
-        yield Rest(group[0].process, len(group), slept, tuple(most))
+        yield Rest(group[0].process, sum(names.values()), slept, tuple(most))

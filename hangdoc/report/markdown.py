@@ -18,6 +18,7 @@ from hangdoc.report.material import UNREDACTED, Material, together
 from hangdoc.report.plain import plain
 from hangdoc.report.ranks import MOTION_WORDS
 from hangdoc.report.reasons import carried_by, still_open
+from hangdoc.report.short import shortened
 from hangdoc.report.waitgraph import is_sure
 from hangdoc.report.words import GRADE_WORDS, duration, rank_text, ratio
 
@@ -27,8 +28,16 @@ MOST_CHARACTERS = 60_000
 MOST_LINES = 60
 """Lines of one list or block. Arbitrary: what somebody reads in an issue."""
 
+MOST_WAITS = 8
+"""Waits that are listed, those that the verdict rests on first. Arbitrary."""
+
 MOST_OF_A_LINE = 400
 """Characters of one line. Arbitrary."""
+
+SMALL_CHARACTERS = 1_000
+"""Blocks up to this length always stay: headings, and what the form cannot do without. Arbitrary."""
+
+_FOLD = "<details>"
 
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
 _BEGINS = re.compile(r"^(\s*(?:\d{1,9})?)([-+=.)])")
@@ -53,7 +62,7 @@ def inline(words: str) -> str:
     >>> inline("a_b <img> @you #1")
     'a\\_b &lt;img&gt; @<!-- -->you \\#<!-- -->1'
     """
-    shown = plain(words)[:MOST_OF_A_LINE]
+    shown = shortened(plain(words))[:MOST_OF_A_LINE]
     shown = shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     shown = _LINKS.sub(r"\1<!-- -->", shown)
     return _BEGINS.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", shown))
@@ -69,17 +78,17 @@ def fenced(lines: Iterable[str], language: str = "text") -> str:
 
 
 def markdown(material: Material) -> str:
-    """Return the whole text: the more it matters the earlier, and never longer than an issue may be."""
-    blocks = list(_blocks(material))
+    """Return the whole text, never longer than an issue may be: what is folded is left out first, from its end on."""
     tail = f"_Made by hangdoc {__version__} from a recording{_redaction(material)}_"
-    length = len(tail.encode()) + 2
-    kept: list[str] = []
-    for block in blocks:
-        length += len(block.encode()) + 2
-        if length > MOST_CHARACTERS and not block.startswith("### "):
-            continue
-        kept.append(block)
-    return "\n\n".join([*kept, tail]) + "\n"
+    blocks = [*_blocks(material), tail]
+    spare_bytes = MOST_CHARACTERS - sum(len(block.encode()) + 2 for block in blocks)
+    kept = dict(enumerate(blocks))
+    for number in sorted(kept, key=lambda number: (not blocks[number].startswith(_FOLD), -number)):
+        if spare_bytes >= 0:
+            break
+        if len(blocks[number]) > SMALL_CHARACTERS:
+            spare_bytes += len(kept.pop(number).encode()) + 2
+    return "\n\n".join(kept.values()) + "\n"
 
 
 def _redaction(material: Material) -> str:
@@ -120,7 +129,7 @@ def _bug(material: Material) -> Iterator[str]:
         yield f"Not ruled out, with what could not be read:\n\n{_list(_open(one) for one in left[:6])}"
     waits = [_wait_line(material, number) for number, one in enumerate(diagnosis.waits) if is_sure(one)]
     if waits:
-        yield f"Who waits for whom:\n\n{_list(waits)}"
+        yield f"Who waits for whom:\n\n{_list(waits, MOST_WAITS)}"
     yield from _folds(material)
 
 
@@ -151,16 +160,16 @@ def _folds(material: Material) -> Iterator[str]:
 
 
 def _folded(summary: str, body: str) -> str:
-    return f"<details>\n<summary>{inline(summary)}</summary>\n\n{body}\n\n</details>"
+    return f"{_FOLD}\n<summary>{inline(summary)}</summary>\n\n{body}\n\n</details>"
 
 
-def _list(items: Iterable[str]) -> str:
-    kept, left = _first(list(items))
+def _list(items: Iterable[str], most: int = MOST_LINES) -> str:
+    kept, left = _first(list(items), most)
     return "\n".join(f"- {item}" for item in [*kept, *([f"and {left} more"] if left else [])])
 
 
-def _first(lines: Sequence[str]) -> tuple[Sequence[str], int]:
-    return lines[:MOST_LINES], max(0, len(lines) - MOST_LINES)
+def _first(lines: Sequence[str], most: int = MOST_LINES) -> tuple[Sequence[str], int]:
+    return lines[:most], max(0, len(lines) - most)
 
 
 def _culprit(one: Culprit, material: Material) -> str:

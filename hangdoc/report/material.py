@@ -56,14 +56,22 @@ class Material:
         """Pids of those who have to move."""
         return frozenset(one.pid for one in self.diagnosis.culprits if one.pid is not None)
 
+    @property
+    def accusation(self) -> str:
+        """What is said of those who have to move, in two words."""
+        return {"crashed": "failed", "slow-start": "at work"}.get(self.diagnosis.verdict, "has to move")
+
     def name(self, pid: int) -> str:
         """Return who a pid is, for a sentence."""
         return self.names.get(pid, "process outside the launch")
 
 
 def material(trace: Trace, kind: TargetKind, *, keep_names: bool = False, baseline: Baseline | None = None) -> Material:
-    """Return what a report is made of. Names become tokens, as in any trace, unless keep_names is set."""
-    if not keep_names and trace.header.redaction != "tokens":
+    """Return what a report is made of. Names become tokens, as in any trace, unless keep_names is set.
+
+    A trace that is redacted already is redacted once more: an older hangdoc may have left what this one takes out.
+    """
+    if not keep_names:
         trace = redact(trace)
     movers = mover_keys(trace.snapshots[-1].processes)
     window, steady = steady_window(trace, movers)

@@ -34,18 +34,17 @@ class Node:
 
 @dataclass(frozen=True)
 class Arrow:
-    """A wait, or several alike. sure: it does not look like this when all is well."""
+    """A wait, or several alike."""
 
     start: int
     end: int
     through: str
     count: int
-    sure: bool
 
 
 @dataclass(frozen=True)
 class Graph:
-    """What is drawn. unsure: waits that look the same when nothing is wrong, drawn only where there are no others."""
+    """What is drawn. unsure: how many waits look the same when nothing is wrong, and are not drawn."""
 
     nodes: tuple[Node, ...]
     arrows: tuple[Arrow, ...]
@@ -60,14 +59,14 @@ def is_sure(wait: Wait) -> bool:
 def graph(material: Material) -> Graph:
     """Return the graph of the waits."""
     waits = material.diagnosis.waits
-    sure = [wait for wait in waits if is_sure(wait)]
-    drawn = sure or list(waits)
+    drawn = [wait for wait in waits if is_sure(wait)]
     split = {wait.from_.pid for wait in drawn if wait.from_.pid == wait.to.pid}
     ends = [(_place(wait.from_, split), _place(wait.to, split), wait) for wait in drawn]
     places = list(dict.fromkeys(place for start, end, _ in ends for place in (start, end)))
-    places += [(pid, None) for pid in sorted(material.accused) if not any(place[0] == pid for place in places)]
+    if drawn or not waits:
+        places += [(pid, None) for pid in sorted(material.accused) if not any(place[0] == pid for place in places)]
     groups = _groups(places, ends, material)
-    return _drawn(groups, ends, material, unsure=len(waits) - len(sure))
+    return _drawn(groups, ends, material, unsure=len(waits) - len(drawn))
 
 
 def _place(end: WaitEnd, split: set[int]) -> Place:
@@ -114,11 +113,11 @@ def _numbered(labels: Mapping[Place, object]) -> dict[Place, object]:
 
 def _drawn(groups: list[list[Place]], ends: list[_End], material: Material, *, unsure: int) -> Graph:
     number_of = {place: number for number, group in enumerate(groups) for place in group}
-    counts: dict[tuple[int, int, str, bool], int] = {}
+    counts: dict[tuple[int, int, str], int] = {}
     for start, end, wait in ends:
-        key = (number_of[start], number_of[end], wait.through, is_sure(wait))
+        key = (number_of[start], number_of[end], wait.through)
         counts[key] = counts.get(key, 0) + 1
-    arrows = [Arrow(start, end, through, count, sure) for (start, end, through, sure), count in counts.items()]
+    arrows = [Arrow(*key, count) for key, count in counts.items()]
     columns = _columns(len(groups), arrows)
     nodes = [_node(number, group, columns[number], material) for number, group in enumerate(groups)]
     nodes += _absent(len(nodes), max(columns, default=-1) + 1, material.diagnosis.culprits)

@@ -5,12 +5,18 @@ from __future__ import annotations
 from hangdoc.sampling.schedule import SPARSE_EVERY, is_thorough
 
 CALM_EVERY = 10
-"""While a launch is well, deep readings (stacks, the HTTP server) are taken in every tenth round: three in the window
-of 31 rounds that a diagnosis looks at, which is what telling a loop takes."""
+"""While a launch is well, deep readings (stacks, locks, the HTTP server) are taken in every tenth round: three in the
+window of 31 rounds that a diagnosis looks at, which is what telling a loop takes."""
 
-RESTING_EVERY = 30
-"""The same once nothing has changed for minutes: as seldom as leaves three dumps within the two minutes for which one
-counts. Arbitrary."""
+QUIET_EVERY = 30
+"""The same once nothing has changed for a while. Arbitrary."""
+
+RESTING_EVERY = 60
+"""The same once nothing has changed for minutes: as seldom as leaves three dumps within the time for which one counts
+(see observe.ring). Arbitrary: the stacks of 10 processes x 200 threads cost 0.4 s of CPU."""
+
+LEAD_ROUNDS = 4
+"""Rounds from the deep readings to the diagnosis: stacks arrive one round later, on a busy machine three."""
 
 
 class Pace:
@@ -24,6 +30,8 @@ class Pace:
         self._every = CALM_EVERY
         self._round = 0
         self._suspected_at = 0
+        self._deep_at = 0
+        self._thorough_at = 0
 
     @property
     def calm(self) -> bool:
@@ -31,12 +39,13 @@ class Pace:
         return self._calm
 
     def calm_down(self, every: int = CALM_EVERY) -> None:
-        """Take deep readings in every Nth round only, from the next one on."""
+        """Take deep readings in every Nth round only; the next ones shortly before N rounds from now."""
         self._calm, self._every = True, every
+        self._deep_at = self._round + every - LEAD_ROUNDS
 
     def is_deep(self, index: int) -> bool:
         """Say whether deep readings are due in a round."""
-        return not self._calm or index % self._every == 0 or index % SPARSE_EVERY == 0
+        return not self._calm or (index >= self._deep_at and (index - self._deep_at) % self._every == 0)
 
     def suspect(self) -> None:
         """Take deep readings often again, a thorough round first."""
@@ -48,5 +57,9 @@ class Pace:
         """Say whether a round reads everything; while suspicion lasts this counts from its beginning."""
         self._round = index
         if self._calm:
-            return index % SPARSE_EVERY == 0
-        return is_thorough(index - self._suspected_at)
+            is_due = self.is_deep(index) and index - self._thorough_at >= SPARSE_EVERY
+        else:
+            is_due = is_thorough(index - self._suspected_at)
+        if is_due:
+            self._thorough_at = index
+        return is_due

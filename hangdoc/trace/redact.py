@@ -18,6 +18,7 @@ from msgspec import Struct
 from hangdoc.model.buffer import HiddenText
 from hangdoc.model.fd import OpenFile, OpenFiles
 from hangdoc.model.gpu import Gpu
+from hangdoc.model.kernel_dump import KernelDump
 from hangdoc.model.link import Link, LinkEnd
 from hangdoc.model.lock_file import LockFile
 from hangdoc.model.locks import FutexWait
@@ -74,6 +75,8 @@ TEXT_RULES: dict[tuple[type[Struct], str], TextRule] = {
     (LogEvent, "text"): wording.sentence,
     (LogEvent, "stamp"): names.stamp,
     (LogEvent, "numbers"): names.code_name,
+    (KernelDump, "file"): names.path,
+    (KernelDump, "kernels"): names.function,
     (LogTail, "last_stamp"): names.stamp,
     (LogTail, "path"): names.path,
 }

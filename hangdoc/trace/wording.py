@@ -41,7 +41,10 @@ _OF_HTTP = _words("enable entered http metrics publish")
 _WORDS_OF_SURROUNDINGS = _words("frames room shared somebody space stands")
 """What the probes lock-files and surroundings say, and the table of log lines of shared memory."""
 
-_OF_RAS = _words("kernel.dmesg_restrict nccl_ras_addr ras")
+_OF_RAS = _words(
+    "cuda-gdb cuda_enable_user_triggered_coredump cudacore dumps kernel.dmesg_restrict nccl_ras_addr ras relaunch"
+    " triggered"
+)
 """What the ras and gpu probes say of a launch or of a log that they cannot ask."""
 
 _WORDS_OF_LOGS = _words(

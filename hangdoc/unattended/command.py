@@ -12,6 +12,7 @@ from pathlib import Path
 
 from hangdoc.launch.pidfd import send
 from hangdoc.model.diagnosis import Diagnosis
+from hangdoc.model.limit import GOES_ON
 from hangdoc.unattended.folder import EVIDENCE_S, Kept
 from hangdoc.unattended.shelf import Evidence
 
@@ -112,7 +113,12 @@ def variables(diagnosis: Diagnosis, evidence: Evidence | None) -> dict[str, str]
         "HEADLINE": diagnosis.headline,
         "PID": "" if diagnosis.target.pid is None else str(diagnosis.target.pid),
         "CULPRITS": " ".join(str(one.pid) for one in diagnosis.culprits if one.pid is not None),
-        "LEFT_S": next((f"{one.left_s:.0f}" for one in diagnosis.limits if one.left_s is not None), ""),
+        "LEFT_S": next((f"{left_s:.0f}" for left_s in _until_its_end(diagnosis)), ""),
     }
     texts |= {name: str(path.absolute()) for name, path in files.items()}
     return {f"HANGDOC_{name}": text.replace("\0", "") for name, text in texts.items()}
+
+
+def _until_its_end(diagnosis: Diagnosis) -> list[float]:
+    """Return the seconds until each timer that ends the launch, the next one first."""
+    return [one.left_s for one in diagnosis.limits if one.left_s is not None and one.name not in GOES_ON]

@@ -129,7 +129,8 @@ class Shelf:
         """Count and tell rounds that no file has."""
         if rounds > 0:
             self.lost += rounds
-            self._complain(f"{self.path}: {rounds} rounds are in no file, the disk did not take them in time")
+            told = "1 round is" if rounds == 1 else f"{rounds} rounds are"
+            self._complain(f"{self.path}: {told} in no file, the disk did not take them in time")
 
     def evidence(self, occasion: Occasion) -> Evidence:
         """Name the files of new evidence."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
+import socket
 import stat
 import struct
 import termios
@@ -75,6 +76,26 @@ def _fill(pid: int, number: int, *, fill: bool) -> Reading[PipeFill]:
         return missing(NAME, error)
     finally:
         os.close(ours)
+
+
+def timeout_of(pid: int, number: int, wants: str) -> Reading[float]:
+    """Return after how many seconds a socket ends a wait for data (or room) by itself; 0: never (socket(7))."""
+    option = socket.SO_RCVTIMEO if wants == "data" else socket.SO_SNDTIMEO
+    try:
+        number_here = duplicate(pid, number)
+        try:
+            ours = socket.socket(fileno=number_here)
+        except OSError:
+            os.close(number_here)  # it is no socket
+            raise
+        with ours:
+            seconds, microseconds = _TIMEVAL.unpack(ours.getsockopt(socket.SOL_SOCKET, option, _TIMEVAL.size))
+    except OSError as error:
+        return missing("links", error, attach=True)
+    return Known(seconds + microseconds / 1e6)
+
+
+_TIMEVAL = struct.Struct("@ll")
 
 
 def duplicate(pid: int, number: int) -> int:

@@ -7,6 +7,7 @@ and sockets. That fails for a launch whose other end belongs to another user.
 from __future__ import annotations
 
 import os
+import platform
 import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,8 +18,10 @@ from hangdoc.model.link import LinkEnd
 from hangdoc.model.process import ProcessKey
 from hangdoc.procfs.errors import ProcParseError
 from hangdoc.procfs.stat import StatLine, parse_stat
+from hangdoc.procfs.syscalls import P_PID, as_int, awaits, call_of, ends_by_itself
+from hangdoc.procfs.wait import parse_system_call
 from hangdoc.procfs.waitset import parse_labelled
-from hangdoc_probes._reading import read, read_table
+from hangdoc_probes._reading import numbered, read, read_table
 
 MOST_OUTSIDE = 20_000
 """Descriptors outside the launch that are looked at in one thorough round: 0.4 s. Beyond that it is not known who else
@@ -27,6 +30,9 @@ holds an end, and no edge is strong. Arbitrary."""
 MOST_DESCRIPTORS = 4096
 """Descriptors of one process that are looked at (about 20 us each); arbitrary."""
 
+
+MOST_THREADS = 64
+"""Threads of a process outside the launch that are looked at; one that has more may go on. Arbitrary."""
 
 MOST_GENERATIONS = 64
 """Ancestors that are followed upwards; a table read while pids were reused could have a loop. Arbitrary."""
@@ -108,7 +114,43 @@ class Holders:
         if line is None or line.state in "ZX":
             return None
         key = ProcessKey(pid, line.start_ticks)
-        return LinkEnd(key, pid in self._members, fd, inherited, line.name)
+        member = pid in self._members
+        awaited = None if member else self._awaited(line)
+        stopped = not member and line.state == "T"
+        rests = None if member else self._rests(line)
+        return LinkEnd(key, member, fd, inherited, line.name, stopped=stopped, awaited_pid=awaited, rests=rests)
+
+    def _rests(self, line: StatLine) -> bool | None:
+        """Tell whether a process outside the launch may go on by itself; None when that may not be seen."""
+        machine = platform.machine()
+        try:
+            for tid in numbered(f"{self._proc}/{line.pid}/task")[:MOST_THREADS]:
+                call = parse_system_call(read(f"{self._proc}/{line.pid}/task/{tid}/syscall"))
+                if (
+                    call is None
+                    or call_of(call.number, machine) in {"sleep", "restart"}
+                    or ends_by_itself(call, machine)
+                ):
+                    return True
+        except (OSError, ProcParseError):
+            return None
+        return line.threads > MOST_THREADS
+
+    def _awaited(self, line: StatLine) -> int | None:
+        """Return whose end a process outside the launch waits for, when no thread of it could do anything else."""
+        if line.threads != 1:
+            return None
+        try:
+            call = parse_system_call(read(f"{self._proc}/{line.pid}/syscall"))
+        except (OSError, ProcParseError):
+            return None
+        kind = None if call is None else awaits(call.number, platform.machine())
+        if call is None or kind not in {"child", "child-by-id"}:
+            return None
+        first, second = map(as_int, call.args[:2])
+        by_id = second if first == P_PID else 0
+        pid = first if kind == "child" else by_id
+        return pid if pid > 0 else None
 
     def tree_ticks(self, pid: int) -> int:
         """Return the CPU time so far of a process and all its descendants, those included that were waited for."""

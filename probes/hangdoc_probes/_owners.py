@@ -24,7 +24,7 @@ from hangdoc.procfs.maps import Mapping, mapping_at, may_be_opened, parse_maps, 
 from hangdoc.procfs.syscalls import FutexCall
 from hangdoc_probes._futexes import FutexWaits, still_waits
 from hangdoc_probes._reading import program_file, read, read_table
-from hangdoc_probes._sharers import Outsiders, owners, sees_all
+from hangdoc_probes._sharers import Outsiders, is_linked, owners, sees_all
 from hangdoc_probes._tids import Tids
 
 NAME = "locks"
@@ -145,7 +145,7 @@ def _waits(scene: Scene, one: Read, waiting: list[int], tids: Tids) -> list[Fute
             owner, pid, alive = _outer(scene, held, kind, tids) if not key else _sharer(scene, held, kind, key)
     others = scene.outsiders.of(key) if key else NOBODY
     mapping = mapping_at(scene.mappings, call.address) if key else None
-    by_name = mapping is not None and may_be_opened(mapping.path)
+    by_name = mapping is not None and (may_be_opened(mapping.path) or is_linked(scene.proc, scene.pid, mapping))
     return [FutexWait(tid, call.address, key, kind, owner, alive, pid, others, by_name) for tid in waiting]
 
 

@@ -13,7 +13,7 @@ from hangdoc.model.link import LinkEnd
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.procfs.errors import ProcParseError
-from hangdoc.procfs.maps import parse_maps, shared_files
+from hangdoc.procfs.maps import DELETED, Mapping, may_be_opened, parse_maps, shared_files
 from hangdoc.procfs.stat import StatLine, parse_stat
 from hangdoc.procfs.status import parse_status
 from hangdoc_probes._reading import DENIED, GONE, missing, numbered, read, read_table
@@ -109,7 +109,39 @@ class Outsiders:
 
     def _end(self, pid: int) -> LinkEnd | None:
         line = self._line(pid)
-        return None if line is None or line.state in "ZX" else LinkEnd(ProcessKey(pid, line.start_ticks), False, command=line.name)
+        return (
+            None
+            if line is None or line.state in "ZX"
+            else LinkEnd(ProcessKey(pid, line.start_ticks), False, command=line.name)
+        )
+
+
+MOST_SEMAPHORES = 10_000
+"""Names in the folder of semaphores that are looked through; arbitrary."""
+
+
+def is_linked(proc: Path, pid: int, mapping: Mapping) -> bool:
+    """Tell whether memory whose mapping shows no name is a semaphore that has one.
+
+    glibc makes a semaphore under a name of chance, which its mapping keeps, and links it to its own (sem_open.c).
+    """
+    folder, _, name = mapping.path.removesuffix(DELETED).rpartition("/")
+    if not name.startswith(SEMAPHORE):
+        return False
+    try:
+        with os.scandir(f"{proc}/{pid}/root{folder}") as entries:
+            named = [
+                one.name
+                for one, _ in zip(entries, range(MOST_SEMAPHORES), strict=False)
+                if one.inode() == mapping.inode
+            ]
+    except OSError:
+        return True  # who could open it is not known
+    return any(may_be_opened(f"{folder}/{one}") for one in named)
+
+
+SEMAPHORE = "sem."
+"""How the files of glibc's semaphores begin (sysdeps/pthread/shm-directory.h)."""
 
 
 def sees_all(proc: Path) -> bool:

@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
+from msgspec import structs
+
 from hangdoc.model.link import Link, LinkEnd
 from hangdoc.model.reading import Known, Missing
 from hangdoc.model.thread import SystemCall
@@ -25,6 +27,7 @@ from hangdoc.procfs.syscalls import (
     ends_by_itself,
 )
 from hangdoc.procfs.waitset import Watched
+from hangdoc_probes._descriptors import timeout_of
 from hangdoc_probes._ends import Far, far_end
 from hangdoc_probes._file_locks import holders_of, lease_of, lock_table
 from hangdoc_probes._holders import Holders
@@ -79,8 +82,15 @@ def _of_lease(around: Surroundings, pid: int, tid: int) -> Iterator[Link]:
 
 def _of_descriptor(around: Surroundings, pid: int, tid: int, fd: int, wants: str) -> Iterator[Link]:
     far = far_end(around.holders, around.neighbours, pid, fd, wants)
-    if far is not None:
+    if far is None:
+        return
+    if far.through not in {"socket", "tcp"}:
         yield _link(tid, far)
+        return
+    limit_s = timeout_of(pid, fd, wants)
+    if limit_s != Known(0.0):
+        far = replace(far, weak=True)  # it looks again by itself, or may
+    yield structs.replace(_link(tid, far), timeout_s=limit_s)
 
 
 def _link(tid: int, far: Far) -> Link:

@@ -104,5 +104,6 @@ PROBE = Probe(
     title="where output goes, how far it got, which GPUs are open",
     open=open_session,
     check=check,
+    deep=True,
     reads=("/proc/PID/fd", "/proc/PID/fdinfo", "/proc/PID/task/TID/syscall"),
 )

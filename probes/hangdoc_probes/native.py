@@ -23,8 +23,9 @@ from hangdoc_probes import _pyspy, stacks
 from hangdoc_probes._reading import attempt, missing, numbered, read
 
 NAME = "native"
-DEADLINE_S = 8.0
-"""For one dump; 0.5 s were measured for a process with torch and 53 threads, whose symbols are read first."""
+DEADLINE_S = 20.0
+"""For one dump; 0.5 s were measured for a process with torch for the CPU and 53 threads. The symbols of its libraries
+are read first, and those for GPUs have gigabytes of them. Arbitrary above that."""
 MOST = 8
 """Processes that are dumped. Arbitrary: the ranks of one node."""
 STOPPED_STATES = b"DTt"

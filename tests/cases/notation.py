@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from msgspec import structs
+
 from hangdoc.launch.recognise import engine_named, recognise
 from hangdoc.logs.lines import events
 from hangdoc.model.buffer import Buffers, HiddenText
@@ -22,7 +24,7 @@ from hangdoc.model.lock_file import LockFile, LockFiles
 from hangdoc.model.locks import FutexWait, Gil, Locks, PythonLock
 from hangdoc.model.log import LogTail
 from hangdoc.model.process import Process, ProcessKey
-from hangdoc.model.reading import Known, Missing
+from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.model.snapshot import Payload
 from hangdoc.model.stack import Stack, Stacks, ThreadStack
 from hangdoc.model.surroundings import Room, Surroundings
@@ -207,7 +209,10 @@ class Scene:
         members = {other["pid"] for other in self.told["process"]}
         commands = {other["pid"]: other.get("command", "python") for other in self.told.get("outside", ())}
         used = None if ticks is None else round(total(ticks, number))
-        return LinkEnd(ProcessKey(pid, 1), pid in members, None, inherited, commands.get(pid, "python"), used)
+        end = LinkEnd(ProcessKey(pid, 1), pid in members, None, inherited, commands.get(pid, "python"), used)
+        told = next((other for other in self.told.get("outside", ()) if other["pid"] == pid), {})
+        stopped, rests = told.get("stopped", False), told.get("rests", False) if told else None
+        return structs.replace(end, stopped=stopped, awaited_pid=told.get("awaits"), rests=rests)
 
     def lock_files(self, one: Mapping[str, Any], number: int) -> Payload:
         return LockFiles(tuple(self._lock_file(file, one["pid"], number) for file in one.get("lock_files", ())))

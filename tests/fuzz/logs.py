@@ -38,7 +38,7 @@ from hangdoc.model.engine import Engine
 
 HERE = Path(__file__).resolve().parent
 ENGINES = tuple(discovery.engine(name) for name in ("sglang", "vllm", "torchrun", "generic"))
-LONGEST_INPUT_BYTES = 1024
+LONGEST_INPUT_BYTES = 512
 
 
 def one_input(data: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import threading
 from collections.abc import Callable
 
 from tests.patients.stage import Stage, patient
@@ -57,3 +58,19 @@ def search(tasks: int) -> int:
 def work_list_before_a_barrier(stage: Stage) -> None:
     """Rank 1 works on a list until it is empty, in a loop that only an exception ends; the others wait for it."""
     before_a_barrier(stage, lambda: search(1_000_000_000))
+
+
+@patient("undetermined", "slow-start", "healthy", parts=THREE_RANKS, burns=("rank1",))
+def computation_that_a_rank_waits_for(stage: Stage) -> None:
+    """Rank 1 adds numbers in one native call that keeps the interpreter lock, which its other threads ask for."""
+
+    def look_now_and_then() -> None:
+        while True:
+            threading.Event().wait(0.001)
+
+    def work() -> int:
+        for _ in range(3):
+            threading.Thread(target=look_now_and_then, daemon=True).start()
+        return sum(range(10**12))
+
+    before_a_barrier(stage, work)

@@ -94,6 +94,7 @@ def reader_outside_that_rests(stage: Stage) -> None:
         fill(1)
         os.set_blocking(1, True)
         stage.arrive("rank1")
-        os.write(1, BLOCK)
+        while True:
+            os.write(1, BLOCK)
 
     stage.two_ranks(rank)

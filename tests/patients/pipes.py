@@ -96,9 +96,12 @@ def commands_from_standard_input(stage: Stage) -> None:
     read_word(0)
 
 
-@patient("blocked", culprit="starter", edges=TWO_RANKS)
+@patient("blocked", "undetermined", culprit="starter", edges=TWO_RANKS)
 def output_that_nobody_reads(stage: Stage) -> None:
-    """Rank 1 writes to its standard output, a full pipe that whoever started the launch should read."""
+    """Rank 1 writes to its standard output, a full pipe that whoever started the launch should read.
+
+    A starter that only rests before it reads on looks the same, see reader_outside_that_rests: it need not be told.
+    """
 
     def rank(stage: Stage) -> None:
         os.set_blocking(1, False)

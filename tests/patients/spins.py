@@ -62,9 +62,12 @@ def keep_the_interpreter_lock(stage: Stage, name: str) -> None:
     hog()
 
 
-@patient("busy-wait", culprit="rank1", needs="cc")
+@patient("busy-wait", "undetermined", culprit="rank1", needs="cc", burns=("rank1",))
 def native_code_that_keeps_the_interpreter_lock(stage: Stage) -> None:
-    """Rank 1's main thread loops in C and never gives the interpreter lock back; rank 0 waits for it."""
+    """Rank 1's main thread loops in C and never gives the interpreter lock back; rank 0 waits for it.
+
+    A long computation in C that keeps the lock looks the same, see computation_that_a_rank_waits_for.
+    """
     stage.two_ranks(lambda stage: keep_the_interpreter_lock(stage, "rank1"))
 
 

@@ -32,7 +32,7 @@ def file_lock_held_outside(stage: Stage) -> None:
     stage.two_ranks(rank)
 
 
-@patient("blocked", culprit="rank1", edges=(("launcher", "rank1", "child"), ("rank1", "launcher", "pipe")))
+@patient("blocked", culprit="launcher", edges=(("launcher", "rank1", "child"), ("rank1", "launcher", "pipe")))
 def launcher_joins_who_waits_for_it(stage: Stage) -> None:
     """The launcher waits for rank 1's end, rank 1 for a word of the launcher's; rank 0 waits for rank 1."""
     reading, writing = os.pipe()

@@ -40,21 +40,29 @@ def wide(label: str, *children: Child) -> Html:
 
 def table(caption: str, titles: Sequence[str], rows: Iterable[Sequence[Cell | str]], class_: str | None = None) -> Html:
     """Return a table whose columns can be sorted, in a region that scrolls; the first cell of a row is its head."""
-    head = element("tr", each(element("th", title, scope="col") for title in titles))
-    body = each(element("tr", each(_cell(cell, first=n == 0) for n, cell in enumerate(row))) for row in rows)
+    lines = list(rows)
+    numbers = [all(_is_number(row[n]) for row in lines) for n in range(len(titles))]
+    names = zip(titles, numbers, strict=True)
+    head = element(
+        "tr", each(element("th", t, scope="col", class_="number" if n and lines else None) for t, n in names)
+    )
+    body = each(element("tr", each(_cell(cell, first=n == 0) for n, cell in enumerate(row))) for row in lines)
     inner = (element("caption", caption), element("thead", head), element("tbody", body))
     return wide(caption, element("table", *inner, class_=f"sortable {class_ or ''}".strip()))
 
 
+def _is_number(cell: Cell | str) -> bool:
+    return isinstance(cell, Cell) and cell.number
+
+
 def _cell(cell: Cell | str, *, first: bool) -> Html:
     given = cell if isinstance(cell, Cell) else Cell(cell)
-    is_number = given.number or given.order is not None
     name = "th" if first else "td"
     return element(
         name,
         given.shown,
         scope="row" if first else None,
-        class_="number" if is_number and given.number else None,
+        class_="number" if given.number else None,
         data_order=given.order,
     )
 

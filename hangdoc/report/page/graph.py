@@ -7,13 +7,19 @@ from collections.abc import Mapping
 from hangdoc.model.diagnosis import Wait, WaitEnd
 from hangdoc.report.material import Material
 from hangdoc.report.page.blocks import folded, listed, many, note, section, wide
-from hangdoc.report.page.markup import Html, each, element, together
+from hangdoc.report.page.markup import Attribute, Html, each, element, together
 from hangdoc.report.waitgraph import Arrow, Graph, Node, graph, is_sure
 
-BOX_WIDTH, BOX_HEIGHT, ACROSS, DOWN, EDGE = 216, 50, 110, 24, 12
+BOX_WIDTH, BOX_HEIGHT, ACROSS, DOWN, EDGE = 232, 50, 110, 24, 12
 """The drawing's own units, which are pixels on the screen. Arbitrary: a column and its arrows fit a telephone."""
 
-MOST_LETTERS = 30
+SPREAD, BOW = 15, 48
+"""How far apart arrows between two boxes are, and how far out one goes that stays in its column."""
+
+MOST_LISTED = 8
+"""Waits that are listed outright. Arbitrary: of 64 ranks they are all alike."""
+
+MOST_LETTERS = 25
 """Letters of a line in a box; the list below has all. Arbitrary: what fits."""
 
 
@@ -21,15 +27,18 @@ def waits(material: Material) -> Html:
     """Return the section."""
     found = graph(material)
     title = "Who waits for whom"
-    if not material.diagnosis.waits:
-        return section("waits", title, note("No process of the launch was seen to wait for another one."))
+    if not found.nodes:
+        return section("waits", title, note(_nothing(found)), _in_words(material))
     return section("waits", title, note(_told(found)), wide(title, _picture(found)), _in_words(material))
 
 
+def _nothing(found: Graph) -> str:
+    if not found.unsure:
+        return "No process of the launch was seen to wait for another one."
+    return "Every wait that was seen looks the same when nothing is wrong: there is nothing to draw."
+
+
 def _told(found: Graph) -> str:
-    sure = any(arrow.sure for arrow in found.arrows)
-    if not sure:
-        return "Every one of these waits looks the same when nothing is wrong; none of them says that it hangs."
     left = (
         f" {many(found.unsure, 'more wait')} that look the same when nothing is wrong are in the list."
         if found.unsure
@@ -40,13 +49,14 @@ def _told(found: Graph) -> str:
 
 def _picture(found: Graph) -> Html:
     places = _placed(found)
-    right = max(x for x, _ in places.values()) + BOX_WIDTH + EDGE
+    bows = any(places[arrow.start][0] == places[arrow.end][0] for arrow in found.arrows)
+    right = max(x for x, _ in places.values()) + BOX_WIDTH + (2 * ACROSS if bows else EDGE)
     bottom = max(y for _, y in places.values()) + BOX_HEIGHT + EDGE
     arrows = each(_arrow(one, places, found) for one in found.arrows)
     boxes = each(_box(node, places[node.number]) for node in found.nodes)
     return element(
         "svg",
-        _heads(),
+        _head(),
         arrows,
         boxes,
         viewBox=f"0 0 {right} {bottom}",
@@ -73,24 +83,16 @@ def _placed(found: Graph) -> dict[int, tuple[int, int]]:
     return places
 
 
-def _heads() -> Html:
+def _head() -> Html:
     point = element("path", d="M0 0 L8 4 L0 8 Z")
-    marks = (
-        element(
-            "marker",
-            point,
-            id=f"head-{name}",
-            class_=f"head-{name}",
-            markerWidth=8,
-            markerHeight=8,
-            refX=7,
-            refY=4,
-            orient="auto",
-            markerUnits="userSpaceOnUse",
-        )
-        for name in ("sure", "unsure")
-    )
-    return element("defs", each(marks))
+    size: dict[str, Attribute] = {
+        "markerWidth": 8,
+        "markerHeight": 8,
+        "refX": 7,
+        "refY": 4,
+        "markerUnits": "userSpaceOnUse",
+    }
+    return element("defs", element("marker", point, id="head", class_="point", orient="auto", **size))
 
 
 def _box(node: Node, place: tuple[int, int]) -> Html:
@@ -111,34 +113,38 @@ def _cut(line: str) -> str:
 
 
 def _arrow(arrow: Arrow, places: Mapping[int, tuple[int, int]], found: Graph) -> Html:
-    kind = "sure" if arrow.sure else "unsure"
+    """Draw a wait: between columns an S, within one a bow to its right, the further out the more there are."""
     (x0, y0), (x1, y1) = places[arrow.start], places[arrow.end]
     between = [one for one in found.arrows if {one.start, one.end} == {arrow.start, arrow.end}]
-    shift = (between.index(arrow) - (len(between) - 1) / 2) * 15
-    y0, y1 = y0 + BOX_HEIGHT // 2 + int(shift), y1 + BOX_HEIGHT // 2 + int(shift)
-    if x1 > x0:
-        start, end, bend = x0 + BOX_WIDTH, x1, ACROSS // 2
-    elif x1 < x0:
-        start, end, bend = x0, x1 + BOX_WIDTH, -ACROSS // 2
-    else:
-        start, end, bend = x0 + BOX_WIDTH, x1 + BOX_WIDTH, ACROSS // 2
-    path = f"M{start} {y0} C{start + bend} {y0} {end - (bend if x1 != x0 else -bend)} {y1} {end} {y1}"
-    middle = (start + end) / 2 if x1 != x0 else start + bend * 0.8
+    number = between.index(arrow)
+    shift = round((number - (len(between) - 1) / 2) * SPREAD)
+    y0, y1 = y0 + BOX_HEIGHT // 2 + shift, y1 + BOX_HEIGHT // 2 + shift
     label = f"{arrow.through} x{arrow.count}" if arrow.count > 1 else arrow.through
-    return element(
-        "g",
-        element("path", d=path, marker_end=f"url(#head-{kind})"),
-        element("text", label, x=middle, y=(y0 + y1) / 2 - 5, text_anchor="middle"),
-        class_=f"arrow {kind}",
-    )
+    middle_y = (y0 + y1) // 2
+    if x0 == x1:
+        out = x0 + BOX_WIDTH + BOW + number * 2 * BOW // 3
+        y0, y1 = (y0 - SPREAD, y1 + SPREAD) if arrow.start == arrow.end else (y0, y1)
+        path = f"M{x0 + BOX_WIDTH} {y0} C{out} {y0} {out} {y1} {x1 + BOX_WIDTH} {y1}"
+        words = element("text", label, x=out - BOW // 4 + 4, y=middle_y + 4 + number * SPREAD)
+    else:
+        start, end, bend = (x0 + BOX_WIDTH, x1, ACROSS // 2) if x1 > x0 else (x0, x1 + BOX_WIDTH, -ACROSS // 2)
+        path = f"M{start} {y0} C{start + bend} {y0} {end - bend} {y1} {end} {y1}"
+        words = element("text", label, x=(start + end) // 2, y=middle_y - 5, text_anchor="middle")
+    return element("g", element("path", d=path, marker_end="url(#head)"), words, class_="arrow")
 
 
 def _in_words(material: Material) -> Html:
     waits_ = material.diagnosis.waits
     sure = [_wait(one, material) for one in waits_ if is_sure(one)]
     unsure = [_wait(one, material) for one in waits_ if not is_sure(one)]
-    rest = folded(f"{many(len(unsure), 'wait')} that look the same when nothing is wrong", listed(unsure))
-    return together(listed(sure, class_="waits") if sure else None, rest if unsure else None)
+    first, more = sure[:MOST_LISTED], sure[MOST_LISTED:]
+    return together(
+        listed(first, class_="waits") if first else None,
+        folded(many(len(more), "more wait"), listed(more)) if more else None,
+        folded(f"{many(len(unsure), 'wait')} that look the same when nothing is wrong", listed(unsure))
+        if unsure
+        else None,
+    )
 
 
 def _wait(wait: Wait, material: Material) -> str:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hangdoc.model.diagnosis import HANG_VERDICTS, Culprit
+from hangdoc.model.diagnosis import HANG_VERDICTS
 from hangdoc.report.commands import commands
 from hangdoc.report.document import timestamp
 from hangdoc.report.material import UNREDACTED, Material
 from hangdoc.report.page.blocks import facts
 from hangdoc.report.page.markup import Child, Html, each, element, sentence, together
-from hangdoc.report.words import GRADE_MEANINGS, GRADE_WORDS, VERDICT_MEANINGS, duration, rank_text
-
-MOST_CULPRITS = 6
-"""Culprits that the first screen names. Arbitrary: more push the next step below the fold."""
+from hangdoc.report.page.who import who
+from hangdoc.report.words import GRADE_MEANINGS, GRADE_WORDS, VERDICT_MEANINGS, duration
 
 
 def head(material: Material) -> Html:
@@ -23,7 +21,7 @@ def head(material: Material) -> Html:
         _banner(material),
         element("h1", sentence(material.diagnosis.headline)),
         _meaning(material),
-        element("div", _culprits(material), _next(material), class_="answers"),
+        element("div", who(material), _next(material), class_="answers"),
         _facts(material),
         class_=f"head {tone(material)}",
     )
@@ -61,36 +59,6 @@ def _capital(word: str) -> str:
 
 def _small_first(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:]
-
-
-def _culprits(material: Material) -> Html:
-    culprits = material.diagnosis.culprits
-    more = len(culprits) - MOST_CULPRITS
-    rows = [_culprit(one, material) for one in culprits[:MOST_CULPRITS]]
-    if more > 0:
-        rows.append(element("li", f"and {more} more, see the threads below"))
-    if not rows:
-        return element("div", element("h2", "Who has to move"), element("p", _nobody(material)), class_="answer")
-    return element(
-        "div", element("h2", "Who has to move"), element("ul", each(rows), class_="culprits"), class_="answer"
-    )
-
-
-def _nobody(material: Material) -> str:
-    verdict = material.diagnosis.verdict
-    if verdict in ("healthy", "slow-start"):
-        return "Nobody: the launch moves as it should."
-    return "Not known."
-
-
-def _culprit(one: Culprit, material: Material) -> Html:
-    who = "outside the launch" if one.outside else rank_text(one.role, one.rank)
-    absent = "pid not known" if material.diagnosis.target.kind == "log" else "not there at all"
-    pid = absent if one.pid is None else f"pid {one.pid}"
-    thread = "" if one.tid in (None, one.pid) else f", thread {one.tid}"
-    return element(
-        "li", element("strong", who, class_="accused"), f" {pid}{thread}: ", sentence(one.reason), class_="culprit"
-    )
 
 
 def _next(material: Material) -> Html:

@@ -8,6 +8,7 @@ from html import escape
 from typing import TypeAlias
 
 from hangdoc.report.plain import plain
+from hangdoc.report.short import shortened
 
 
 class Html(str):
@@ -70,7 +71,8 @@ _PLACE = re.compile(r"\([^()]{1,200}:\d{1,7}\)")
 
 
 def sentence(value: str) -> Html:
-    """Return a sentence in which the places of the code stand back behind the words."""
+    """Return a sentence, a long row of ranks made short, in which places of the code stand back behind the words."""
+    value = shortened(value)
     parts: list[Child] = []
     end = 0
     for found in _PLACE.finditer(value):

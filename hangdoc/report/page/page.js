@@ -67,7 +67,8 @@
 
   const opened = [];
   addEventListener("beforeprint", () => {
-    for (const one of document.querySelectorAll("details:not([open])")) {
+    // Not the table of explanations: its first reasons are there, and the others would fill twenty pages.
+    for (const one of document.querySelectorAll("details:not([open]):not(td > *)")) {
       one.open = true;
       opened.push(one);
     }

@@ -17,6 +17,7 @@ from hangdoc.report.page.rest import environment, gpus, log, missing
 from hangdoc.report.page.stacks import stacks
 from hangdoc.report.page.threads import threads
 from hangdoc.report.page.timeline import timeline
+from hangdoc.report.short import shortened
 
 _SECTIONS = (
     ("why", "Why"),
@@ -68,7 +69,7 @@ def _meta(material: Material, style: str, script: str) -> Html:
         element("meta", name="referrer", content="no-referrer"),
         element("meta", name="generator", content=f"hangdoc {__version__}"),
         element("link", rel="icon", href="data:,"),
-        element("title", f"{diagnosis.verdict}: {diagnosis.headline}"),
+        element("title", f"{diagnosis.verdict}: {shortened(diagnosis.headline)}"),
         element("style", verbatim(style)),
     )
 

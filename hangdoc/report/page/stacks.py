@@ -103,7 +103,7 @@ def _end(one: StackClass, odd: bool, material: Material) -> Html:
         element("strong", ranks, class_="accused" if accused or odd else None),
         f" {MOTION_WORDS[one.motion]} here (pid {pids}{more})",
         element("span", "the odd one out", class_="tag") if odd else None,
-        element("span", "has to move", class_="tag") if accused else None,
+        element("span", material.accusation, class_="tag") if accused else None,
         class_="end",
     )
 

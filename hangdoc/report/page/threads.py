@@ -31,7 +31,9 @@ def threads(material: Material) -> Html:
         "threads",
         "What each thread did",
         _legend(found),
-        table("Threads that say something", _TITLES, [_row(lane) for lane in found.shown], "lanes"),
+        table(
+            "Threads that say something", _TITLES, [_row(lane, material.accusation) for lane in found.shown], "lanes"
+        ),
         _rest(found),
     )
 
@@ -51,15 +53,15 @@ def _legend(found: Lanes) -> Html:
     )
 
 
-def _row(lane: Lane) -> tuple[Cell | str, ...]:
+def _row(lane: Lane, accusation: str) -> tuple[Cell | str, ...]:
     who = together(lane.processes)
-    alike = f" ({len(lane.processes)} alike)" if len(lane.processes) > 1 else ""
     name = "main thread" if lane.is_main else lane.name or "thread"
     number = f"pid {lane.process.key.pid}" if lane.is_main else f"{lane.process.key.pid}/{lane.tid}"
+    alike = f", the busiest of {lane.alike}" if lane.alike > 1 else ""
     head = joined(
-        element("strong", who + alike, class_="accused" if lane.accused else None),
-        element("span", f"{name}, {number}", class_="small"),
-        element("span", "has to move", class_="tag") if lane.accused else None,
+        element("strong", who, class_="accused" if lane.accused else None),
+        element("span", f"{name}, {number}{alike}", class_="small"),
+        element("span", accusation, class_="tag") if lane.accused else None,
     )
     words = f"{who}, {name}: {_in_words(lane)}"
     return (

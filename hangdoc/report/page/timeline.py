@@ -42,7 +42,9 @@ def _watched(stretches: Sequence[Stretch]) -> Html:
         aria_label="Verdict and phase while it was watched; the list below says the same",
         class_="timeline",
     )
-    told = note("While it was watched. A verdict needs three slices of one kind, so that the first seconds have none.")
+    told = note(
+        "What would have been said after each round. A hang is called only after three rounds that look the same."
+    )
     return together(told, wide("Timeline", picture), element("ol", each(words), class_="course"))
 
 

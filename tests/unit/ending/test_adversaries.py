@@ -326,17 +326,18 @@ def test_a_member_in_the_kernels_hands_is_reported(theatre: Theatre) -> None:
 
 
 def test_a_control_group_of_its_own_finds_everybody(theatre: Theatre, control_group: Path) -> None:
-    """A launch that was put into a control group of its own: who lost every other tie is found by it."""
+    """A launch in a control group of its own: who is in it, too, and writes its log, is found by that."""
     enter = ["sh", "-c", ENTER, str(control_group)]
-    theatre.start([*enter, *theatre.server()])
-    cast = theatre.wait_for("launcher", "rank0", "rank1")
-    theatre.start([*enter, sys.executable, "-S", "-c", LOST])
+    with (theatre.folder / "log").open("w") as log:
+        theatre.start([*enter, *theatre.server()], stdout=log)
+        cast = theatre.wait_for("launcher", "rank0", "rank1")
+        theatre.start([*enter, sys.executable, "-S", "-c", LOST], stdout=log)
     stray = theatre.wait_for("lost")["lost"]
     bystander = theatre.bystander()
     code, launch = end(theatre, cast["rank0"])
     assert code == 0, launch
     reasons = {one["pid"]: one["because"] for one in launch["members"]}
-    assert reasons[stray.pid][0].startswith("in the control group that was made for this launch")
+    assert reasons[stray.pid][0].startswith("in the launch's control group, in which there is nobody else, and writes")
     assert theatre.left() == {bystander.pid}
 
 

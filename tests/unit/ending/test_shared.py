@@ -43,6 +43,21 @@ def test_a_bystander_of_the_same_login_lives(theatre: Theatre, control_group: Pa
     assert theatre.left() == {cast["own"].pid}
 
 
+def test_a_control_group_alone_proves_nothing(theatre: Theatre, control_group: Path) -> None:
+    """One program without a parent that has nothing but the launch's control group in common may have been put there:
+    it lives and is shown, and as it may as well be of the launch, the code is 1."""
+    enter = ["sh", "-c", ENTER, str(control_group)]
+    theatre.start([*enter, *theatre.server()])
+    cast = theatre.wait_for("launcher", "rank0", "rank1")
+    theatre.start([*enter, sys.executable, "-S", "-c", LOST], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    lost = theatre.wait_for("lost")["lost"]
+    code, launch = end(theatre, cast["launcher"])
+    assert lives(lost), launch
+    assert code == 1, launch
+    assert "control group" in doubts(launch)[lost.pid]
+    assert theatre.left() == {lost.pid}
+
+
 def test_a_control_group_that_others_are_in_proves_nothing(theatre: Theatre, control_group: Path) -> None:
     """Somebody who lost every other tie is left and shown when a program of its own is in the launch's group, too."""
     enter = ["sh", "-c", ENTER, str(control_group)]
@@ -79,6 +94,42 @@ while True:
     try: os.wait()
     except ChildProcessError: signal.pause()
 """
+
+
+def test_a_shared_marker_proves_nothing_below_a_subreaper_either(theatre: Theatre) -> None:
+    """Who shares only a marker that others have, too, is shown and does not count, whoever adopted him."""
+    own, lost = (shlex.join([sys.executable, "-S", "-c", one]) for one in (STAYS, LOST))
+    script = f"export HANGDOC_LAUNCH={theatre.token}; {shlex.join(theatre.server())} & {own} & {lost} & wait"
+    null = subprocess.DEVNULL
+    theatre.start([sys.executable, "-S", "-c", SUBREAPER, "bash", "-c", script], stdout=null, stderr=null)
+    cast = theatre.wait_for("launcher", "rank0", "rank1", "own", "lost")
+    code, launch = end(theatre, cast["launcher"])
+    assert {"own", "lost"} <= {name for name, key in cast.items() if lives(key)}, launch
+    assert "marker" in doubts(launch)[cast["lost"].pid]
+    assert code == 0, launch
+
+
+def test_a_script_with_a_loop_and_other_programs_is_named(theatre: Theatre) -> None:
+    """A script that runs other programs, too, is never ended; that it loops is said, and what ends it."""
+    own = shlex.join([sys.executable, "-S", "-c", STAYS])
+    script = f"set -m; {shlex.join(theatre.server())} & {own} & while true; do sleep 1; done"
+    bash = theatre.start(["bash", "-c", script])
+    cast = theatre.wait_for("launcher", "rank0", "rank1", "own")
+    planned = json.loads(theatre.kill_clean(str(cast["launcher"].pid), "--dry-run", "--json").out)["launches"][0]
+    assert [(one["pid"], one["command"]) for one in planned["supervisors"]] == [(bash.pid, f"kill {bash.pid}")]
+    assert bash.pid not in {one["pid"] for one in planned["members"]}
+
+
+def test_a_program_of_supervisord_is_named_as_supervisord_calls_it(theatre: Theatre) -> None:
+    """supervisord tells its children their name: the command that stops the launch for good is complete with it."""
+    (theatre.folder / "supervisord").write_text(SUBREAPER)
+    names = ["env", "SUPERVISOR_GROUP_NAME=llm", "SUPERVISOR_PROCESS_NAME=llm_0"]
+    above = theatre.start([sys.executable, "-S", str(theatre.folder / "supervisord"), *names, *theatre.server()])
+    cast = theatre.wait_for("launcher", "rank0", "rank1")
+    planned = json.loads(theatre.kill_clean(str(cast["rank0"].pid), "--dry-run", "--json").out)["launches"][0]
+    assert [(one["pid"], one["name"], one["command"]) for one in planned["supervisors"]] == [
+        (above.pid, "supervisord", "supervisorctl stop llm:llm_0")
+    ]
 
 
 def test_a_fork_that_a_subreaper_adopted_is_a_member(theatre: Theatre) -> None:

@@ -82,6 +82,10 @@ class Theatre:
                 self.cast[name] = ProcessKey(int(pid), int(start))
         return dict(self.cast)
 
+    def hears(self) -> bool:
+        """Whether somebody has told something that nobody has waited for yet."""
+        return bool(select.select([self._heard], [], [], 0)[0])
+
     def forget(self, *names: str) -> None:
         for name in names:
             self.cast.pop(name, None)

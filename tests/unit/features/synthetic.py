@@ -104,7 +104,8 @@ def link(
     tid: int, *ends: int, through: Through = "pipe", weak: bool = False, member: bool = True, ticks: int = 0
 ) -> Link:
     """Make a wait of a thread for one of these processes."""
-    others = (LinkEnd(ProcessKey(pid, 1), member, None, False, "python", ticks) for pid in ends)
+    rests = None if member else False
+    others = (LinkEnd(ProcessKey(pid, 1), member, None, False, "python", ticks, rests=rests) for pid in ends)
     return Link(tid=tid, through=through, detail="pipe on descriptor 3", ends=Known(tuple(others)), weak=weak)
 
 

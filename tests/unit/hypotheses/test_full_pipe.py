@@ -13,7 +13,7 @@ from hangdoc.hypotheses.blocked_on_full_pipe import HYPOTHESIS
 from hangdoc.model.engine import Engine
 from hangdoc.model.fd import OpenFile, OpenFiles, PipeFill
 from hangdoc.model.locks import Locks
-from hangdoc.model.process import ProcessKey
+from hangdoc.model.process import EngineName, ProcessKey
 from hangdoc.model.reading import Known, Missing
 from hangdoc.model.thread import SystemCall
 from tests.unit.features.synthetic import (
@@ -53,6 +53,7 @@ def weighed(
     unread: Missing | None = None,
     member: bool = True,
     rounds: Sequence[Readings] = ({},) * 4,
+    engine: EngineName = "generic",
 ) -> Weighed:
     """Weigh a scheduler that writes to a full pipe whose reading end these processes have."""
     write = link(100, *ends, member=member)
@@ -72,7 +73,7 @@ def weighed(
         **(readings or {}),
     }
     members = [process(50, role="launcher"), process(100, role="scheduler", ppid=50)]
-    of = trace([{**one, **more} for more in rounds], processes=members, stacks=[stack("write", "main")])
+    of = trace([{**one, **more} for more in rounds], processes=members, stacks=[stack("write", "main")], engine=engine)
     return weigh(HYPOTHESIS, features(of, Engine(name="generic"), whole(of), steady=True))
 
 
@@ -108,10 +109,19 @@ def test_whom_the_reader_waits_for_has_to_move() -> None:
 
 
 def test_a_launcher_that_waits_for_the_writer_is_no_culprit() -> None:
-    """A launcher that waits for the end of the writer, and holds its pipe, leaves the writer alone as culprit."""
-    found = weighed(50, readings={("links", OTHER): links(link(50, 100, through="child"))})
+    """The launcher of a server that waits for the end of the writer leaves the writer alone as culprit."""
+    readings: Readings = {("links", OTHER): links(link(50, 100, through="child"))}
+    found = weighed(50, readings=readings, engine="sglang")
     assert [one.pid for one in found.culprits] == [100]
     assert "launcher (pid 50), which has its reading end open" in found.culprits[0].reason
+
+
+def test_a_parent_that_waits_for_the_writer_has_to_read() -> None:
+    """Where no engine is known, the parent that waits for the end of a writer which it alone could free is named."""
+    parked: Readings = {("futex", OTHER): waits((50, SystemCall(61, (100, 0, 0, 0))))}
+    found = weighed(50, readings={("links", OTHER): links(link(50, 100, through="child")), **parked})
+    assert [one.pid for one in found.culprits] == [50]
+    assert "waits for the end of" in found.culprits[0].reason
 
 
 def test_a_pipe_that_only_its_writer_could_read() -> None:

@@ -215,9 +215,10 @@ def kept(switches: int = 7) -> Locks:
 
 
 def test_a_kept_interpreter_lock() -> None:
-    """Kept for long by a thread that burns CPU while a peer waits: likely; handed on, or kept for a moment: not."""
+    """Kept for long by a thread that burns CPU while a peer waits: it may be a computation; handed on: not that."""
     found = weighed(GIL_HELD, rounds([kept()] * 12, runs=(101,)))
-    assert (found.grade, [(one.pid, one.tid) for one in found.culprits]) == ("likely", [(101, 101)])
+    assert (found.grade, [(one.pid, one.tid) for one in found.culprits]) == ("undetermined", [(101, 101)])
+    assert any("a finite computation looks the same" in lack for lack in found.missing)
     assert "1 thread waits for the GIL, held by TID 101 in work (engine/program.py:1)" in found.headline
     assert weighed(GIL_HELD, rounds([kept()] * 5, runs=(101,))).grade == "undetermined"
     assert weighed(GIL_HELD, rounds([kept(at) for at in range(12)], runs=(101,))).grade == "ruled-out"

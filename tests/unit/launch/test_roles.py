@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from hangdoc.launch.commands import Kind, kind_of
 from hangdoc.launch.find import find_launch
 from hangdoc.launch.recognise import engine_named, recognise
 from hangdoc.launch.settings import read_settings
+from hangdoc.launch.table import read_entry
 from hangdoc.model.process import EngineName, Role
 from tests.unit.launch.stage import Stage
 
@@ -116,6 +119,17 @@ def test_what_a_command_line_tells(
 def test_what_a_process_is_to_a_launch(argv: tuple[str, ...], kind: Kind) -> None:
     """Shells, managers, hosts, wrappers and companions are known by the name of what runs."""
     assert kind_of(7, argv, argv[0][:15]) == kind
+
+
+def test_who_only_calls_himself_systemd_is_a_program() -> None:
+    """systemd is known by where its program lies: the name alone makes nobody a manager of other people's programs."""
+    program = subprocess.Popen(["systemd"], executable=sys.executable, stdin=subprocess.PIPE)
+    try:
+        entry = read_entry(Path("/proc"), program.pid)
+        assert entry is not None
+        assert (entry.argv, entry.kind) == (("systemd",), "program")
+    finally:
+        program.communicate()
 
 
 def test_the_first_process_of_a_container() -> None:

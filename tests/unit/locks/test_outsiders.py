@@ -41,14 +41,12 @@ def together(*pids: int) -> dict[int, Locks]:
     return {
         sample.process.pid: sample.reading.value
         for sample in taken
-        if sample.process is not None
-        and isinstance(sample.reading, Known)
-        and isinstance(sample.reading.value, Locks)
+        if sample.process is not None and isinstance(sample.reading, Known) and isinstance(sample.reading.value, Locks)
     }
 
 
 def test_a_process_that_is_no_member_has_the_memory_too() -> None:
-    """Of three processes that share a barrier, those that are no members are named to the one that waits; members not."""
+    """Of three processes that share a barrier, those that are no members are named, and members are not."""
     ran = subprocess.Popen([sys.executable, "-c", PAIR], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert ran.stdout is not None
@@ -75,6 +73,36 @@ def test_a_file_with_a_name(tmp_path: Path) -> None:
             seen = until(waiter.pid, lambda one: bool(one.futexes))
             wait = wait_of(seen, waiter.tids["want"])
             assert (outsiders(wait), wait.by_name) == ([holder.pid], True)
+
+
+NAMED = """
+import ctypes, os, sys
+library = ctypes.CDLL(None, use_errno=True)
+library.sem_open.restype = ctypes.c_void_p
+name = b"/hangdoc-test-%d" % os.getpid()
+semaphore = ctypes.c_void_p(library.sem_open(name, os.O_CREAT, 0o600, 0))
+if sys.argv[1] == "unlinked":
+    library.sem_unlink(name)
+print(os.getpid(), flush=True)
+library.sem_wait(semaphore)
+library.sem_unlink(name)
+library.sem_post(semaphore)
+"""
+
+
+@pytest.mark.parametrize("act", ["named", "unlinked"])
+def test_a_semaphore_with_a_name(act: str) -> None:
+    """Whoever knows the name may post it, though its mapping shows none; nobody after the name was taken away."""
+    ran = subprocess.Popen([sys.executable, "-c", NAMED, act], stdout=subprocess.PIPE, text=True)
+    try:
+        assert ran.stdout is not None
+        ran.stdout.readline()
+        wait = wait_of(until(ran.pid, lambda seen: any(one.shared_key for one in seen.futexes)), ran.pid)
+        assert wait.by_name == (act == "named")
+    finally:
+        ran.kill()
+        ran.communicate()
+        Path(f"/dev/shm/sem.hangdoc-test-{ran.pid}").unlink(missing_ok=True)
 
 
 def test_memory_that_may_not_be_looked_at(tmp_path: Path) -> None:

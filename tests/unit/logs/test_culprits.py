@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from hangdoc.diagnosis import diagnose
 from hangdoc.logs.read import Wishes, read
 from hangdoc.model.diagnosis import Diagnosis
@@ -162,3 +164,98 @@ def test_what_ras_says_as_text(tmp_path: Path) -> None:
     assert "process 3487984 is missing" in of(head + dead, tmp_path).headline
     few = "  6 ranks have launched up to operation 6650\n  2 ranks have launched up to operation 6649\n"
     assert "2 ranks have launched up to operation 6649" in of(head + few, tmp_path).headline
+
+
+KILLED = "[2026-11-29 14:03:00] Subprocess scheduler_2 (pid=2402) crashed with exit code {}. Triggering SIGQUIT\n"
+
+
+def test_a_process_that_is_named_by_its_pid_only(tmp_path: Path) -> None:
+    """A pid is a name: of a process whose rank no line tells, too."""
+    found = of(READY + KILLED.format(-9), tmp_path)
+    assert [(one.pid, one.rank) for one in found.culprits] == [(2402, {})]
+    out = "[ 812.1] Out of memory: Killed process 991 (python3) total-vm:1kB\n"
+    assert of(READY + out, tmp_path).culprits == ()  # the kernel's pids are those of the host
+
+
+def test_whose_segmentation_fault_it_is(tmp_path: Path) -> None:
+    """What a dying process prints names nobody; who saw one process end by a signal does, and of two says nothing."""
+    fault = "Fatal Python error: Segmentation fault\n\nCurrent thread 0x7f (most recent call first):\n"
+    found = of(READY + fault + KILLED.format(-11), tmp_path)
+    assert "Segmentation fault" in found.headline
+    assert [one.pid for one in found.culprits] == [2402]
+    two = KILLED.format(-11) + KILLED.format(-9).replace("2402", "2403")
+    assert of(READY + fault + two, tmp_path).culprits == ()
+
+
+def test_the_reason_that_nccl_gives_last(tmp_path: Path) -> None:
+    """NCCL's own words stand below the exception: without room in /dev/shm the advice is about that."""
+    ending = (
+        "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:317, unhandled system error\n"
+        "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.\n"
+        "Last error:\nError while creating shared memory segment /dev/shm/nccl-AbC (size 9): No space left\n"
+    )
+    found = of(hit("Scheduler", " TP1", ending), tmp_path)
+    assert "no space in shared memory" in found.headline
+    assert "df -h /dev/shm" in found.next_steps[0].action
+    assert blamed(found) == [{"tp": 1}]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "last", "playbook"),
+    [
+        pytest.param(1, "", "peer-to-peer-broken", id="one node"),
+        pytest.param(2, "", "cross-node-transport", id="two nodes"),
+        pytest.param(1, "[2026-11-29 14:00:20 TP0] Load weight begin. avail mem=1 GB\n", "hung-in-silence", id="later"),
+    ],
+)
+def test_a_log_that_ends_where_nccl_begins(nodes: int, last: str, playbook: str, tmp_path: Path) -> None:
+    """The usual suspect comes first where a log of several ranks ends after NCCL's first line, and only there."""
+    begin = f"[2026-11-29 14:00:00] server_args=ServerArgs(tp_size=2, nnodes={nodes}, node_rank=0, port=30000)\n"
+    ranks = "".join(
+        f"[2026-11-29 14:00:1{at} TP{rank}] {text}\n"
+        for at, text in enumerate(("Init torch distributed begin.", "sglang is using nccl==2.27.3"))
+        for rank in (0, 1)
+    )
+    found = of(begin + ranks + last, tmp_path)
+    assert found.verdict == "undetermined"
+    assert found.next_steps[0].playbook == playbook
+
+
+@pytest.mark.parametrize(("nodes", "playbook"), [(1, "hung-in-silence"), (2, "blocked-in-rendezvous")])
+def test_a_log_that_ends_before_the_nodes_met(nodes: int, playbook: str, tmp_path: Path) -> None:
+    """Of several nodes that have not met the way to each other is looked at first."""
+    begin = f"[2026-11-29 14:00:00] server_args=ServerArgs(tp_size=4, nnodes={nodes}, node_rank=0, port=30000)\n"
+    ranks = "".join(f"[2026-11-29 14:00:10 TP{rank}] Init torch distributed begin.\n" for rank in (0, 1))
+    assert of(begin + ranks, tmp_path).next_steps[0].playbook == playbook
+
+
+@pytest.mark.parametrize(("said", "absent"), [((0, 1, 3), "rank 2"), ((0, 1, 2, 3), None), ((0,), None)])
+def test_who_has_not_said_that_gloo_connected_it(said: tuple[int, ...], absent: str | None, tmp_path: Path) -> None:
+    """The ranks that are missing from a line which all should print are named, where most have printed it."""
+    begin = "".join(f"[2026-11-29 14:00:10 TP{rank}] Init torch distributed begin.\n" for rank in range(4))
+    line = "[Gloo] Rank {} is connected to 3 peer ranks. Expected number of connected peer ranks is : 3\n"
+    found = of(begin + "".join(line.format(rank) for rank in said), tmp_path)
+    assert found.verdict == "undetermined"
+    assert ("has not said that Gloo connected it" in found.headline) is (absent is not None)
+    assert absent is None or absent in found.headline
+
+
+def test_a_warm_up_that_a_proxy_answered(tmp_path: Path) -> None:
+    """The reason below a warm-up that failed is told, and what to look at is the proxy."""
+    text = (
+        "[2026-11-29 14:01:00] Initialization failed. warmup error: Traceback (most recent call last):\n"
+        '  File "http_server.py", line 812, in _wait_and_warmup\n'
+        "AssertionError: res=<Response [502]>, res.text=''\n\nKilled\n"
+    )
+    found = of(text, tmp_path)
+    assert (found.verdict, found.phase) == ("crashed", "warmup")
+    assert "502" in found.headline
+    assert "NO_PROXY" in found.next_steps[0].action
+
+
+def test_slurm_out_of_memory(tmp_path: Path) -> None:
+    """A job step that was ended for its memory is told as that."""
+    text = (
+        READY + "slurmstepd: error: Detected 1 oom_kill event in StepId=1234.0. Some of the step tasks have been OOM\n"
+    )
+    assert "killed for its memory" in of(text, tmp_path).headline

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from hangdoc import discovery
+from hangdoc.diagnosis import diagnose
 from hangdoc.features.held_batches import of_log
 from hangdoc.features.outputs import LogState
 from hangdoc.logs.lines import events
+from hangdoc.logs.read import Wishes, read
 from hangdoc.logs.stream import Stream
 from hangdoc.model.log import LogEvent
 from hangdoc.trace import wording
@@ -78,3 +82,27 @@ def test_a_line_far_from_any_head_has_no_rank() -> None:
 def test_texts_are_of_the_vocabulary(event: LogEvent) -> None:
     """A redacted trace keeps the sentences."""
     assert wording.sentence(Tokens(), event.text) == event.text
+
+
+COUNTS = (
+    "[rank{rank}]:[E1001 16:06:04.6 ProcessGroupNCCL.cpp:1664] [PG 0 (default_pg) Rank {rank}] Exception (either an "
+    "error or timeout) detected by watchdog at work: 1, "
+    "last enqueued NCCL work: 1, last completed NCCL work: {completed}.\n"
+)
+OTHER = NEWEST.replace("TP1", "TP0").replace("=24", "=25")
+
+
+@pytest.mark.parametrize(
+    ("text", "playbook"),
+    [
+        (OTHER + NEWEST, "rank-divergence"),
+        (NEWEST, "hung-by-its-watchdog"),
+        (NEWEST + "".join(COUNTS.format(rank=rank, completed=-1) for rank in (1,)), "first-collective-never-finishes"),
+        (NEWEST + "".join(COUNTS.format(rank=rank, completed=0) for rank in (1,)), "hung-by-its-watchdog"),
+    ],
+)
+def test_the_first_step_follows_from_what_was_printed(text: str, playbook: str, tmp_path: Path) -> None:
+    """Two batches lead to what the ranks decide for themselves, a first collective to the transport."""
+    log = tmp_path / "server.log"
+    log.write_text(text)
+    assert diagnose(read([log], Wishes()), "log").next_steps[0].playbook == playbook

@@ -113,6 +113,7 @@ def test_who_died(tmp_path: Path) -> None:
             ),
             "core-died",
         ),
+        ("TimeoutError: Timed out waiting for engine core processes to start. Waited 600s", "core-start"),
         (
             f"{SERVER} INFO 11-29 12:00:00 [launcher.py:254] [shutdown] API server: shutdown triggered",
             "shutdown",
@@ -124,3 +125,28 @@ def test_wordings_of_newer_releases(line: str, name: str) -> None:
     event = read_line(line, ENGINE)
     assert event is not None
     assert event.name == name
+
+
+def test_a_wait_that_was_cancelled_is_a_victims(tmp_path: Path) -> None:
+    """The engine core's exception after a worker's death names nobody: the worker that died is the culprit."""
+    cancelled = (
+        "Process EngineCore_0:\nTraceback (most recent call last):\n"
+        '  File "vllm/v1/executor/multiproc_executor.py", line 158, in wait_for_response_handle_failure\n'
+        '    raise RuntimeError("cancelled")\nRuntimeError: cancelled\n'
+    )
+    found = of(V1 + DEAD.splitlines(keepends=True)[0] + cancelled, tmp_path)
+    assert found.verdict == "crashed"
+    assert "worker 1 died" in found.headline
+    assert [one.rank["tp"] for one in found.culprits] == [1]
+
+
+def test_workers_that_did_not_answer_in_time(tmp_path: Path) -> None:
+    """A step that the engine core waited for in vain is a hang that it ended; likely, as a first one may compile."""
+    timed_out = (
+        f"{CORE} ERROR 11-29 12:09:00 [core.py:710] EngineCore encountered a fatal error.\n"
+        f"{CORE} ERROR 11-29 12:09:00 [core.py:710] Traceback (most recent call last):\n"
+        f"{CORE} ERROR 11-29 12:09:00 [core.py:710] TimeoutError: RPC call to execute_model timed out.\n"
+    )
+    found = of(V1 + BUSY + timed_out, tmp_path)
+    assert (found.verdict, found.grade) == ("hung", "likely")
+    assert "did not answer in time" in found.headline

@@ -14,9 +14,10 @@ from hangdoc.model.reading import Known
 from hangdoc.model.snapshot import Sample, Snapshot
 from hangdoc.model.thread import CpuUse, ProcessIo, ProcessStat, Progress, ThreadClock
 from hangdoc.observe.alarm import Alarm
-from hangdoc.observe.follow import Following, Goal
+from hangdoc.observe.attach import Attached
+from hangdoc.observe.follow import RESTING_S, ROUNDS_BETWEEN, Following, Goal
 from hangdoc.observe.look import Reasoning
-from hangdoc.sampling.pace import CALM_EVERY, RESTING_EVERY, Pace
+from hangdoc.sampling.pace import CALM_EVERY, LEAD_ROUNDS, QUIET_EVERY, RESTING_EVERY, Pace
 from hangdoc.trace.records import Trace
 from tests.unit.observe.rounds import HEADER, LAUNCHER, RANK, PlayedObserver, attached, cpu, log, sample, snapshot
 from tests.unit.report.diagnoses import a_diagnosis
@@ -115,15 +116,17 @@ def test_suspicion_brings_the_close_look_back() -> None:
 
 
 def test_thorough_rounds() -> None:
-    """An observation begins with thorough rounds; calm ones are rare; suspicion begins with one at once."""
+    """An observation begins with thorough rounds; calm ones are rare, and deep; suspicion begins with one at once."""
     pace = Pace()
     assert [index for index in range(11) if pace.next_round(index)] == [0, 5, 10]
     pace.calm_down()
-    assert [index for index in range(11, 62) if pace.next_round(index)] == [30, 60]
+    thorough = [index for index in range(11, 102) if pace.next_round(index)]
+    assert thorough == [46, 76]
+    assert all(pace.is_deep(index) for index in thorough)
     pace.suspect()
-    assert [index for index in range(62, 80) if pace.next_round(index)] == [62, 67, 72, 77]
+    assert [index for index in range(102, 120) if pace.next_round(index)] == [102, 107, 112, 117]
     pace.suspect()
-    assert pace.next_round(82)
+    assert pace.next_round(122)
 
 
 def test_calm_rounds_between_are_those_of_the_deep_readings() -> None:
@@ -147,12 +150,16 @@ def test_a_hang_is_announced_after_a_close_look() -> None:
 def test_what_stays_as_it_is_is_looked_at_seldom() -> None:
     """A hang that has been told, and a launch that nothing can be said of, cost little after a minute."""
     for stays in (HUNG, UNCLEAR, WELL):
-        asked, pace = diagnosed_at({0: stays}, [busy(index) for index in range(320)])
+        asked, pace = diagnosed_at({0: stays}, [busy(index) for index in range(400)])
         pauses = [later - earlier for earlier, later in pairwise(asked) if later != earlier]
         assert pace.calm
         assert pauses == sorted(pauses)
-        assert set(pauses) == {3, CALM_EVERY, RESTING_EVERY} - ({3} if stays is WELL else set())
-        assert sum(pauses[: pauses.index(RESTING_EVERY)]) >= 180
+        assert (
+            set(pauses) == {CALM_EVERY, QUIET_EVERY, RESTING_EVERY}
+            if stays is WELL
+            else {3, QUIET_EVERY, RESTING_EVERY}
+        )
+        assert sum(pauses[: pauses.index(RESTING_EVERY)]) >= RESTING_S
 
 
 def test_a_timer_that_comes_near_keeps_the_look_close() -> None:
@@ -174,12 +181,18 @@ def test_a_change_after_long_is_seen() -> None:
     assert min(number for number in asked if number >= 300) <= 303
 
 
-def test_deep_readings_keep_the_pace_of_the_diagnoses() -> None:
-    """Deep readings are due when the pace says so, and in every thorough round."""
+def test_deep_readings_come_before_the_diagnosis() -> None:
+    """Deep readings are due shortly before the next diagnosis, however late the last one was, and then as often."""
     pace = Pace()
     assert all(pace.is_deep(index) for index in range(5))
+    pace.next_round(7)
     pace.calm_down(RESTING_EVERY)
-    assert [index for index in range(1, 100) if pace.is_deep(index)] == [30, 60, 90]
+    due = 7 + RESTING_EVERY - LEAD_ROUNDS
+    assert [index for index in range(8, 200) if pace.is_deep(index)] == [
+        due,
+        due + RESTING_EVERY,
+        due + 2 * RESTING_EVERY,
+    ]
 
 
 def test_ctrl_c_while_it_is_calm_gives_the_last_diagnosis() -> None:
@@ -191,3 +204,43 @@ def test_ctrl_c_while_it_is_calm_gives_the_last_diagnosis() -> None:
     observer = PlayedObserver([busy(index) for index in range(18)])
     seen = list(Following(attached(observer), Reasoning(diagnose, lambda _: True), Goal()).views())
     assert (seen[-1].end, seen[-1].diagnosis) == ("stopped", WELL)
+
+
+def test_doubt_after_a_long_rest_has_its_patience() -> None:
+    """A diagnosis after a rest that does not settle brings the close look back, and is told when it stays so."""
+    asked: list[int] = []
+
+    def settled(trace: Trace) -> bool:
+        return trace.snapshots[-1].index < 200
+
+    def diagnose(trace: Trace) -> Diagnosis:
+        asked.append(trace.snapshots[-1].index)
+        return WELL if settled(trace) else UNCLEAR
+
+    observer = PlayedObserver([busy(index) for index in range(320)])
+    views = Following(attached(observer), Reasoning(diagnose, settled), Goal(patience_s=30.0)).views()
+    told = next(asked[-1] for view in views if view.diagnosis.verdict == "undetermined")
+    doubted = next(number for number in asked if number >= 200)
+    assert doubted + ROUNDS_BETWEEN in asked
+    assert told >= doubted + 30
+
+
+def test_a_short_timer_shortens_the_rest() -> None:
+    """A launch whose watchdog is short is looked at several times within it, however long it has been well."""
+
+    def longest_pause(**limits: float) -> int:
+        observer, asked = PlayedObserver([busy(index) for index in range(400)]), list[int]()
+        watched = attached(observer)
+        launch = replace(watched.launch, limits=limits)
+
+        def diagnose(trace: Trace) -> Diagnosis:
+            asked.append(trace.snapshots[-1].index)
+            return WELL
+
+        reasoning = Reasoning(diagnose, lambda _: True)
+        list(Following(Attached(launch, watched.observer, watched.tape), reasoning, Goal()).views())
+        return max(later - earlier for earlier, later in pairwise(asked))
+
+    assert longest_pause() == longest_pause(watchdog=300) == RESTING_EVERY
+    assert longest_pause(watchdog=100, collective=600) == 25
+    assert longest_pause(watchdog=20) == CALM_EVERY

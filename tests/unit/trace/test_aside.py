@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from hangdoc.errors import HangdocError
+from hangdoc.features.lacking import lacks_of
 from hangdoc.model.snapshot import Snapshot
 from hangdoc.model.stack import Stack
 from hangdoc.trace import aside as module
 from hangdoc.trace.aside import MOST_ROUNDS, Aside
 from hangdoc.trace.reader import read
+from hangdoc.trace.records import Trace
 from hangdoc.trace.writer import DiskError, Writer
 from tests.unit.observe.rounds import HEADER, alive
 from tests.unit.trace.test_scribe import Held
@@ -83,3 +85,13 @@ def test_what_the_recording_raises(tmp_path: Path) -> None:
     """A file that cannot be written ends the recording, with what the writer said."""
     with pytest.raises(HangdocError, match="absent"):
         Aside(tmp_path / "absent" / "a", lambda: Writer.open(tmp_path / "absent" / "a", HEADER))
+
+
+def test_a_replay_tells_the_gap() -> None:
+    """What a slow disk has cost stands under `missing`; a trace that begins late in an observation is whole."""
+
+    def told(*indexes: int) -> list[str]:
+        return [one.detail for one in lacks_of(Trace(header=HEADER, stacks=(), snapshots=tuple(map(alive, indexes))))]
+
+    assert told(0, 1, 2, 6, 7, 9) == ["4 rounds are not in it: the disk that it was recorded to was too slow"]
+    assert told(40, 41, 42) == []

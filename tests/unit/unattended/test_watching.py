@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from hangdoc.model.diagnosis import LimitState
+from hangdoc.model.limit import LimitName
 from hangdoc.report.document import encode
-from hangdoc.unattended.command import OnHang
+from hangdoc.unattended.command import OnHang, variables
 from tests.unit.cli.commands import (
     LONGEST_S,
     SPINS,
@@ -106,6 +108,17 @@ def test_a_command_that_fails(capfd: pytest.CaptureFixture[str]) -> None:
     running.wait()
     assert complaints == ["the command of --on-hang ended with 3"]
     assert capfd.readouterr() == ("", "out\n\n")
+
+
+def limit(name: LimitName, left_s: float | None) -> LimitState:
+    return LimitState(name=name, seconds=300, left_s=left_s, latest_s=left_s, ends="ends")
+
+
+def test_the_time_left_is_that_of_what_ends_the_launch() -> None:
+    """The command is told the next timer that ends the launch: not one that only prints, nor one that was not read."""
+    limits = (limit("soft-watchdog", 10), limit("nccl-monitor", None), limit("watchdog", 50), limit("collective", 400))
+    assert variables(a_diagnosis(limits=limits), None)["HANGDOC_LEFT_S"] == "50"
+    assert variables(a_diagnosis(), None)["HANGDOC_LEFT_S"] == ""
 
 
 def free_port() -> int:
