@@ -40,7 +40,7 @@ def test_signals_are_passed_on() -> None:
 
 
 def test_no_thread_of_hangdocs_takes_a_signal(tmp_path: Path) -> None:
-    """Whatever is kept beside the watch, a signal is only ever taken to be passed on: a thread that got it would die."""
+    """Whatever is kept beside the watch, a signal is only taken to be passed on: elsewhere it would end hangdoc."""
     options = ("--record", str(tmp_path / "evidence"), "--state", str(tmp_path / "state"))
     options += ("--metrics-port", str(free_port()))
     with executed(*options, launch=python(ECHOES)) as hangdoc:
