@@ -18,18 +18,25 @@ from tests.gpu.look import Hangdoc
 from tests.gpu.server import Machine, Server
 
 CLIENTS = 8
+FIRST_S = 40.0
+"""For the first diagnosis: hangdoc itself allows 30 s."""
 STUDENT_95 = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14)
 """Quantiles of Student's t at 97.5 %, from one degree of freedom on."""
 
 
 @contextlib.contextmanager
 def followed(server: Server, hangdoc: Hangdoc) -> Iterator[None]:
-    """Let hangdoc follow a server meanwhile."""
+    """Let hangdoc follow a server meanwhile, from its first diagnosis on: what a long watch costs, not its start."""
     argv = [*hangdoc.command, "watch", str(server.pid), "--json", "--timeout", "600"]
-    watcher = subprocess.Popen(
-        argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=hangdoc.environment, start_new_session=True
-    )
+    said = server.directory / "watch.json"
+    with said.open("wb") as out:
+        watcher = subprocess.Popen(
+            argv, stdout=out, stderr=subprocess.DEVNULL, env=hangdoc.environment, start_new_session=True
+        )
     try:
+        until_s = time.monotonic() + FIRST_S
+        while not said.stat().st_size and watcher.poll() is None and time.monotonic() < until_s:
+            time.sleep(0.1)
         yield
     finally:
         watcher.terminate()
