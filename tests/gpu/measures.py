@@ -15,7 +15,7 @@ from typing import Any
 
 from hangdoc.capture.layout import sample_path
 from tests.gpu.look import Hangdoc
-from tests.gpu.server import Machine, Server
+from tests.gpu.server import QUIET, Machine, Server, python_path
 
 CLIENTS = 8
 FIRST_S = 40.0
@@ -93,7 +93,9 @@ def capture(hangdoc: Hangdoc, machine: Machine, out: Path, port: int, timeout_s:
     ids = [[(7 * number + 3 * at) % 900 + 10 for at in range(LENGTH)] for number in range(PROMPTS)]
     file.write_text("".join(json.dumps({"input_ids": one}) + "\n" for one in ids))
     argv = [*machine.program, "--model-path", str(machine.model), "--port", str(port), *machine.flags, *STATES]
-    wish = ("--capture-layers", LAYERS, "--capture-dir", str(directory), "--prompts", str(file), "--json")
+    kept = {**machine.environment, **QUIET, "PYTHONPATH": python_path(machine)}
+    given = [word for name, value in kept.items() for word in ("--set", f"{name}={value}")]
+    wish = (*given, "--capture-layers", LAYERS, "--capture-dir", str(directory), "--prompts", str(file), "--json")
     begun_s = time.monotonic()
     code, said, complaints = hangdoc.run(
         *("relaunch", *wish, "--log", str(out / "capture.log"), "--", *argv), timeout_s=timeout_s
