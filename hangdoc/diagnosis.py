@@ -22,9 +22,10 @@ from hangdoc.features.patience import no_progress_s
 from hangdoc.features.ranks import compare, without_wrappers
 from hangdoc.features.slices import EQUAL_SLICES, steady_window
 from hangdoc.features.standing import standing_s
-from hangdoc.from_log import deciding_steps, log_report, undetermined_log
+from hangdoc.from_log import log_report, undetermined_log
 from hangdoc.hypotheses._ending import end_of_all
 from hangdoc.hypotheses._signs import place_of
+from hangdoc.log_steps import deciding_steps
 from hangdoc.model.diagnosis import (
     Culprit,
     Diagnosis,
