@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
-from hangdoc.features.activity import activity, waiting
+from hangdoc.features.activity import NATIVE_POLLERS, activity, waiting
 from hangdoc.features.features import Member
 from hangdoc.features.frames import is_file
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._http import requests_stand
-from hangdoc.hypotheses._waits import nobody_left_to_release, worker_threads
+from hangdoc.hypotheses._waits import idle_is_known, nobody_left_to_release, worker_threads
 from hangdoc.hypotheses.exception_behind_collective import capture_was_left_early
 from hangdoc.model.diagnosis import Culprit, Wait, WaitEnd
 from hangdoc.model.reading import Known, Missing
@@ -78,7 +78,30 @@ def will_not_come_by_itself(case: Case) -> Outcome:
             return Unread.of(wait, f"what thread {thread.tid} of {name} waits in")
         if wait.value is None or not (wait.value.is_parked or (wait.value.sleep_left_s or 0.0) > LONG_SLEEP_S):
             return Unread(f"whether thread {thread.tid} of {name} comes by itself: {signs.where(thread)}")
+    if not idle_is_known(case.features) and (native := _native_that_may_wake_it(case.patient)) is not None:
+        return native
     return Present(f"no thread of {name} waits for a disk, a peer, a child or a short sleep")
+
+
+def _native_that_may_wake_it(member: Member) -> Unread | None:
+    """Look for a native thread that waits for somebody beyond the process, as for the answer to a remote call.
+
+    Those that every torch program has, which poll for ever, bring nobody out of a lock.
+    """
+    name = signs.name_of(member.process)
+    clocks = member.motion if isinstance(member.motion, Missing) else member.motion.value.threads
+    if isinstance(clocks, Missing):
+        return Unread.of(clocks, f"native threads of {name}")
+    python = set(member.dumps.value.threads) if isinstance(member.dumps, Known) else set()
+    for tid in sorted(set(clocks.value) - python - {member.key.pid}):
+        if clocks.value[tid].name.startswith(NATIVE_POLLERS):
+            continue
+        wait = waiting(member, tid)
+        if isinstance(wait, Missing):
+            return Unread.of(wait, f"what thread {tid} of {name} waits in")
+        if wait.value is None or not wait.value.is_parked:
+            return Unread(f"whether thread {tid} of {name}, which is native, brings what it waits for")
+    return None
 
 
 def _names(members: Sequence[Member]) -> str:
