@@ -39,12 +39,10 @@ def counts_of(body: bytes) -> Counts | None:
     (RasRank(rank=1, operations=7, pid=44, process=None),)
     """
     text = ras.without_talk(body).lstrip()
-    if text.startswith(b"{"):
-        try:
-            return _counts(ras.parse(text))
-        except HangdocError:
-            return None
-    return _of_text(text[:MOST_TEXT_BYTES]) if text.startswith(TEXT_BEGINS) else None
+    try:
+        return _counts(ras.parse(text))
+    except HangdocError:
+        return _of_text(text[:MOST_TEXT_BYTES]) if text.startswith(TEXT_BEGINS) else None
 
 
 def _of_text(text: bytes) -> Counts:

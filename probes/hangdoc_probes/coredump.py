@@ -10,14 +10,17 @@ import errno
 import os
 import re
 import shutil
+import signal
 import socket
 import stat
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from hangdoc.launch.pidfd import send
 from hangdoc.logs.cuda_gdb import kernels_of
 from hangdoc.model.kernel_dump import KernelDump
 from hangdoc.model.process import Process
@@ -64,13 +67,45 @@ class _Places:
     name: re.Pattern[str]
 
 
+class _Debugger:
+    """cuda-gdb, looking at a dump."""
+
+    def __init__(self, program: str, path: str) -> None:
+        self._process = subprocess.Popen(
+            [program, "-batch", "-nx", "-ex", f"target cudacore {path}", "-ex", "info cuda kernels"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            errors="replace",
+        )
+        self._exit = os.pidfd_open(self._process.pid)
+
+    def said(self, timeout_s: float) -> str | None:
+        """Return what it printed; None when it took too long and was ended."""
+        try:
+            return self._process.communicate(timeout=timeout_s)[0]
+        except subprocess.TimeoutExpired:
+            self.kill()
+            self._process.communicate()
+            return None
+        finally:
+            descriptor, self._exit = self._exit, -1
+            os.close(descriptor)
+
+    def kill(self) -> None:
+        """End it, from any thread; it may have ended already."""
+        with suppress(OSError):
+            send(self._exit, signal.SIGKILL)
+
+
 class CoredumpSession:
     """Asks each rank for a dump, one after the other."""
 
     def __init__(self, context: Context) -> None:
         self._proc = context.proc
         self._over = False
-        self._gdb: subprocess.Popen[str] | None = None
+        self._child: _Debugger | None = None
 
     @property
     def children_cpu_s(self) -> float:
@@ -80,8 +115,8 @@ class CoredumpSession:
     def interrupt(self) -> None:
         """Wait for nothing any more."""
         self._over = True
-        if self._gdb is not None:
-            self._gdb.kill()
+        if self._child is not None:
+            self._child.kill()
 
     def close(self) -> None:
         """Nothing is held."""
@@ -144,20 +179,9 @@ class CoredumpSession:
         program = shutil.which("cuda-gdb")
         if program is None:
             return NOT_INSTALLED
-        argv = [program, "-batch", "-nx", "-ex", f"target cudacore {path}", "-ex", "info cuda kernels"]
-        self._gdb = subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            errors="replace",
-        )
-        try:
-            said, _ = self._gdb.communicate(timeout=NAMED_S)
-        except subprocess.TimeoutExpired:
-            self._gdb.kill()
-            self._gdb.communicate()
+        self._child = _Debugger(program, path)
+        said = self._child.said(NAMED_S)
+        if said is None:
             return Missing(NAME, "timeout", f"cuda-gdb took longer than {NAMED_S:g} s and was killed")
         names = kernels_of(said)
         return Known(names) if names else Missing(NAME, "failed", "cuda-gdb named no kernel")
