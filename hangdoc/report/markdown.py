@@ -119,6 +119,9 @@ def _bug(material: Material) -> Iterator[str]:
     yield f"**{diagnosis.verdict.upper()}**{grade}{phase}: {inline(diagnosis.headline)}"
     if diagnosis.culprits:
         yield f"Who has to move:\n\n{_list(_culprit(one, material) for one in diagnosis.culprits)}"
+    if diagnosis.next_steps:
+        steps = (f"{inline(one.action)} (`hangdoc explain {one.playbook}`)" for one in diagnosis.next_steps)
+        yield f"What to do next:\n\n{_list(steps)}"
     stood = diagnosis.no_progress_s
     if stood is not None and diagnosis.verdict not in ("healthy", "slow-start"):
         yield f"No progress for {duration(stood)}; watched for {material.whole.seconds:.1f} s."

@@ -21,9 +21,7 @@ def evidence(material: Material) -> Html:
     if carrying:
         return section("why", "Why hangdoc says so", each(_whole(one) for one in carrying))
     left = still_open(diagnosis)
-    told = note(
-        "No explanation was shown to be true. These fit best; what would decide is marked with a question mark."
-    )
+    told = note("No explanation was shown to be true. These fit best; a question mark stands at what would decide.")
     return section("why", "Why there is no verdict", told, each(_whole(one) for one in left[:MOST_OPEN]))
 
 

@@ -155,7 +155,7 @@ def environment(material: Material) -> Html:
     launch = header.launch
     root = material.processes.get(launch.root)
     command = " ".join(root.argv) if root is not None and root.argv else ""
-    settings = [(name, code(value)) for name, value in sorted(launch.settings.items())]
+    settings = [(name, code(value or "not given")) for name, value in sorted(launch.settings.items())]
     return section(
         "environment",
         "Environment",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,13 @@ def test_a_page_of_a_live_launch(tmp_path: Path) -> None:
     assert issue.out.startswith("### Describe the bug\n")
     assert UNREDACTED in issue.out
     assert ended.code == issue.code
+
+
+def test_what_takes_no_page(tmp_path: Path) -> None:
+    """A FIFO that nobody reads is no wait, a full disk no traceback: one line each, exit 2."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    for target in (str(fifo), "/dev/full"):
+        ended = run("report", str(STUCK), "--html", target)
+        assert ended.code == 2
+        assert f"{target} cannot be written" in complaint(ended)

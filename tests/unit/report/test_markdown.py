@@ -78,6 +78,7 @@ def test_the_fields_of_the_form() -> None:
     assert "python3 -m sglang.check_env" in text
     assert "**BLOCKED** (confirmed) in phase weight-load" in text
     assert "**scheduler TP1**, pid 29101: never came to the collective" in text
+    assert "What to do next:\n\n- Look at the frames of the rank that stays out" in text
     assert "all_reduce (distributed/distributed_c10d.py:3252)" in text
 
 
