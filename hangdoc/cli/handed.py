@@ -33,6 +33,11 @@ class Handed:
         if self.markdown + self.as_json + (self.html == STDOUT) > 1:
             raise typer.BadParameter("--markdown, --json and --html - all go to standard output: choose one")
 
+    def check_redaction(self, *, no_redact: bool, is_recorded: bool) -> None:
+        """Raise BadParameter when names are to stay as they are and nothing is kept that could hold them."""
+        if no_redact and not is_recorded and not self.is_any:
+            raise typer.BadParameter("--no-redact is about --record, --html and --markdown: nothing else is kept")
+
 
 def handed_of(html: Path | None, *, markdown: bool, as_json: bool, once: bool) -> Handed:
     """Return the reports that are handed on; BadParameter when it is not one look, or two want one output."""

@@ -9,6 +9,7 @@ from hangdoc.cli.failure import say
 from hangdoc.cli.watch_options import is_folder
 from hangdoc.cli.watch_wishes import Wishes
 from hangdoc.errors import HangdocError
+from hangdoc.trace.scribe import ANSWER_S, HURRIED_S
 from hangdoc.unattended.command import OnHang
 from hangdoc.unattended.folder import Folder
 from hangdoc.unattended.metrics import Metrics
@@ -43,7 +44,7 @@ def outlets_of(wishes: Wishes, *, may_wait: bool = False) -> Iterator[Outlets]:
 
 def _begin(state: State, *, may_wait: bool) -> None:
     try:
-        state.begin()
+        state.begin(HURRIED_S if may_wait else ANSWER_S)
     except HangdocError as error:
         reason = error.__cause__
         if not (may_wait and isinstance(reason, OSError) and reason.errno in DISK):

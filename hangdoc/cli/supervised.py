@@ -17,14 +17,18 @@ from hangdoc.report.exit_code import exit_code
 from hangdoc.report.line import change, is_change
 from hangdoc.unattended.beginning import Beginning, wait_for_engine
 from hangdoc.unattended.last import last_view
-from hangdoc.unattended.supervise import Halt, supervise
+from hangdoc.unattended.supervise import Halt, hold_signals, release_signals, supervise
 from hangdoc.unattended.vigil import Outlets, Vigil
 
 
 def start_launch(argv: tuple[str, ...], wishes: Wishes, patience_s: float) -> int:
     """Start a launch and follow it to its end; return the launch's exit code."""
-    with outlets_of(wishes, may_wait=True) as outlets:
-        return supervise(argv, lambda started, halt: _beside(started, halt, wishes, outlets, patience_s))
+    before = hold_signals()
+    try:
+        with outlets_of(wishes, may_wait=True) as outlets:
+            return supervise(argv, lambda started, halt: _beside(started, halt, wishes, outlets, patience_s), before)
+    finally:
+        release_signals(before)
 
 
 def _beside(started: Started, halt: Halt, wishes: Wishes, outlets: Outlets, patience_s: float) -> None:

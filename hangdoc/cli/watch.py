@@ -55,15 +55,12 @@ def watch(
     Exit codes: 0 nothing hangs, 1 it hangs or crashed, 2 wrong use,
     3 not to be told, 4 cannot be observed. With --exec that of the launch.
     """
-    if once and (until is not None or timeout is not None):
-        raise typer.BadParameter("--once is one observation: --until and --timeout are for following")
     handed = handed_of(html, markdown=markdown, as_json=as_json, once=once)
-    if no_redact and record is None and not handed.is_any:
-        raise typer.BadParameter("--no-redact is about --record, --html and --markdown: nothing else is kept")
-    named = not (pid is None and port is None and until is None and timeout is None)
+    handed.check_redaction(no_redact=no_redact, is_recorded=record is not None)
+    named, ends = not (pid is None and port is None), not (until is None and timeout is None)
     unattended = not (on_hang is None and state is None and metrics_port is None)
     command = command_of(context)
-    options.check(command, is_exec=exec_, once=once, unattended=unattended, named=named or as_json)
+    options.check(command, is_exec=exec_, once=once, unattended=unattended, named=named or as_json, ends=ends)
     span = observing.span_of(window, max_window)
     wish = {"http_generate": http_generate, "no_redact": no_redact, "native": native, "coredump": cuda_coredump}
     setting = observing.setting_of(span, patience, baseline, **wish)

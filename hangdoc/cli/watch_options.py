@@ -63,13 +63,15 @@ def is_folder(record: Path) -> bool:
     return isdir(record) or not (record.suffix == ".hangtrace" or lexists(record))  # noqa: PTH112
 
 
-def check(command: tuple[str, ...], *, is_exec: bool, once: bool, unattended: bool, named: bool) -> None:
-    """Raise BadParameter for options that contradict each other. named: a launch or an end of the watch is given."""
+def check(command: tuple[str, ...], *, is_exec: bool, once: bool, unattended: bool, named: bool, ends: bool) -> None:
+    """Raise BadParameter for options that contradict each other. named, ends: a launch, an end is given."""
+    if once and ends:
+        raise typer.BadParameter("--once is one observation: --until and --timeout are for following")
     if is_exec != bool(command):
         raise typer.BadParameter(
             "--exec goes with a command: hangdoc watch --exec -- python -m sglang.launch_server ..."
         )
-    if is_exec and (once or named):
+    if is_exec and (once or named or ends):
         raise typer.BadParameter(
             "--exec watches what it starts until it ends: no PID, --port, --once, --until, --timeout"
         )

@@ -84,6 +84,23 @@ def unread_locks(member: Member) -> Missing | None:
     return None
 
 
+def unread_waits(member: Member) -> Missing | None:
+    """Return why it is not known whom each thread of a process waits for, parts of readings included; None when it is.
+
+    Python's locks where the interpreter's layout is not known could never be read, and so are not missing.
+    """
+    for whole in (member.waits, standing_links(member), unread_locks(member)):
+        if isinstance(whole, Missing):
+            return whole
+    for found in member.waits_of.values():
+        if isinstance(found[-1][1].system_call, Missing):
+            return found[-1][1].system_call
+    for locks in _last_locks(member):
+        if isinstance(locks.python, Missing) and locks.python.reason != "unsupported":
+            return locks.python
+    return None
+
+
 def waits_in_shared_memory(member: Member, tid: int) -> bool:
     """Tell whether a thread is seen to wait, without a timeout, for a futex in memory that processes share.
 

@@ -11,7 +11,16 @@ from hangdoc.features.links import STANDING_READINGS
 from hangdoc.features.waits import ENDED, Thread, leads_to, starts_at
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._chains import culprit_at, edges_behind, ends_behind, inferred_among, member_of, thread_of
-from hangdoc.hypotheses._waits import is_native, nobody_left_to_release, place, waits_for_others, worker_threads
+from hangdoc.hypotheses._waits import (
+    ORDERS,
+    handler_of,
+    idle_is_known,
+    is_native,
+    nobody_left_to_release,
+    place,
+    waits_for_others,
+    worker_threads,
+)
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.locks import LockKind
 from hangdoc.model.reading import Known, Missing, Reading
@@ -154,12 +163,20 @@ def _nobody_will_release(case: Case) -> Outcome:
         return Unread.of(unread, f"who holds the lock that {signs.name_of(case.patient.process)} waits for")
     edge = _holder(case)
     if edge is None:
-        return nobody_left_to_release(case)
+        return _unless_a_handler_does(case, nobody_left_to_release(case))
     if edge.ended:
         return Present(edge.detail)
     left = nobody_left_to_release(case)
     sentence = f"{_holder_stands(case, edge)}; {left.because}"
     return Present(sentence) if isinstance(left, Present) and not _runs(case, edge) else Unread(sentence)
+
+
+def _unless_a_handler_does(case: Case, left: Outcome) -> Outcome:
+    """Leave it open where a program of no known engine handles signals: one that waits for them may wait like this."""
+    number = None if idle_is_known(case.features) else handler_of(case.patient, ORDERS)
+    if number is None or not isinstance(left, Present):
+        return left
+    return Unread(f"a handler of {signs.name_of(case.patient.process)} for signal {number} might still release it")
 
 
 def _holder_stands(case: Case, edge: Edge) -> str:

@@ -60,7 +60,7 @@ def _nobody_writes(case: Case) -> Outcome:
 
     Why it works: the reader sleeps in the read, and so cannot write. Without any writer the read would have ended: a
     pipe that no member holds open for writing is held by somebody outside, who sends commands now and then. Fails for
-    a named pipe that a process outside the launch holds as well, and for a main thread whose signal handlers write.
+    a writer outside the launch that may not be looked at, and for a main thread whose signal handlers write.
     """
     if (opening := _opens_fifo_alone(case)) is not None:
         return opening
@@ -88,10 +88,28 @@ def _writers(case: Case, pipe: OpenFile) -> Outcome:
         return Absent(f"{', '.join(others)} can still write to it")
     if not pipe.target.startswith("pipe:") and not idle_is_known(case.features):
         return Unread("it reads from a FIFO with a name, which anybody may open and write to")
+    if (beyond := _writes_from_outside(case)) is not None:
+        return beyond
     if not writers:
         return Unread(f"it reads from {signs.short_file(pipe.target)}, which somebody outside the launch holds")
     sentence = f"it reads from {signs.short_file(pipe.target)}, and only the reader itself holds its write end"
     return Present(sentence) if idle_is_known(case.features) else _if_no_thread_writes(case, sentence)
+
+
+def _writes_from_outside(case: Case) -> Unread | None:
+    """Look for a process outside the launch that has the writing end, too: it may write whenever it likes."""
+    links, stuck = case.patient.links, stuck_in(case.patient, "read")
+    if isinstance(links, Missing):
+        return Unread.of(links, "who outside the launch can still write to it")
+    tid = stuck.value.tid if isinstance(stuck, Known) and stuck.value is not None else None
+    own = [link.ends for link in links.value[-1].links if (link.tid, link.through) == (tid, "pipe")]
+    for ends in own:
+        if isinstance(ends, Missing):
+            return Unread.of(ends, "who outside the launch can still write to it")
+        for end in ends.value:
+            if end.process not in case.features.members:
+                return Unread(f"{end_name(case.features, end)}, outside the launch, can still write to it")
+    return None
 
 
 def _eventfd(case: Case) -> Outcome:

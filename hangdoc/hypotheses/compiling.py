@@ -5,7 +5,7 @@ from __future__ import annotations
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import SPIN_DEMAND_RATIO, activity
 from hangdoc.features.features import Member
-from hangdoc.features.launch_waits import deadlocks, standing_links, unread_locks
+from hangdoc.features.launch_waits import deadlocks, unread_waits
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.model.process import Process
 from hangdoc.model.reading import Known, Missing
@@ -78,10 +78,8 @@ def _others_deadlock(case: Case) -> Outcome:
     if deadlocks(case.features):
         return Present("threads of the launch wait for each other in a circle meanwhile")
     for member in case.features.movers:
-        links = standing_links(member)
-        for unread in (member.waits, links, unread_locks(member)):
-            if isinstance(unread, Missing):
-                return Unread.of(unread, f"whom {signs.name_of(member.process)} waits for")
+        if (unread := unread_waits(member)) is not None:
+            return Unread.of(unread, f"whom {signs.name_of(member.process)} waits for")
     return Absent("no threads wait for each other in a circle")
 
 

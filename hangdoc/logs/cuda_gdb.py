@@ -7,7 +7,7 @@ import re
 _ROW = re.compile(
     r"^[* ]\s*\d+\s+\S+\s+\d+\s+\d+\s+\w+\s+0x[0-9a-fA-F]+\s+\([\d,]+\)\s+\([\d,]+\)\s+(?P<kernel>\S.*)$", re.MULTILINE
 )
-_FRAME = re.compile(r"^#0 .*?(?:in )?(?P<kernel>[A-Za-z_][^\n]*?)\s*<<<\(", re.MULTILINE)
+_FRAME = re.compile(r"^#0\s+(?:0x[0-9a-fA-F]+ in )?(?P<kernel>[A-Za-z_][^\n]*?)\s*<<<\(", re.MULTILINE)
 _ARGUMENTS = re.compile(r"\([^()]*=[^()]*\)$")
 
 MOST = 16

@@ -50,7 +50,8 @@ LONGEST_VERSION_LINE = 300
 
 _VERSION = re.compile(
     r"(?:^(?:sglang|vllm|vLLM Version|sglang version)\s*[:=]|\b(?:sglang|vllm)==)\s*v?(?P<pip>\d+\.\d+[\w.+-]{0,20})|"
-    r"vLLM (?:API )?server version v?(?P<api>\d+\.\d+[\w.+-]{0,20})|LLM engine \(v(?P<engine>\d+\.\d+[\w.+-]{0,20})\)",
+    r"(?:vLLM (?:API )?server|█) {1,9}version {1,9}v?(?P<api>\d+\.\d+[\w.+-]{0,20})|"
+    r"LLM engine \(v(?P<engine>\d+\.\d+[\w.+-]{0,20})\)",
     re.IGNORECASE,
 )
 

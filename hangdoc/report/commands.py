@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from hangdoc.model.diagnosis import HANG_VERDICTS, Diagnosis
 
+_MENDABLE = frozenset({"denied", "not-installed"})
+"""Reasons for a missing reading that somebody at the machine can do away with."""
+
 
 @dataclass(frozen=True)
 class Command:
@@ -29,11 +32,13 @@ def _commands(diagnosis: Diagnosis) -> Iterator[Command]:
     playbook = next((step.playbook for step in diagnosis.next_steps), None)
     if pid is not None and diagnosis.verdict == "undetermined":
         yield Command(f"hangdoc watch {pid} --once --max-window 120", "looks once more, for up to two minutes")
-        yield Command("hangdoc probes", "says which readings are refused here, and what would change that")
+        if any(lack.reason in _MENDABLE for lack in diagnosis.missing):
+            yield Command("hangdoc probes", "says which readings are refused here, and what would change that")
     if pid is not None and diagnosis.verdict == "slow-start":
         yield Command(f"hangdoc watch {pid} --until ready", "waits until it is ready, and speaks up if it stops moving")
     if playbook is not None and diagnosis.verdict != "healthy":
-        yield Command(f"hangdoc explain {playbook}", "tells what this is and how to check it by hand")
+        what = "may be" if diagnosis.verdict == "undetermined" else "is"
+        yield Command(f"hangdoc explain {playbook}", f"tells what this {what}, and how to check it by hand")
     if pid is not None and diagnosis.verdict in HANG_VERDICTS:
         if diagnosis.verdict != "crashed":
             yield Command(f"hangdoc watch {pid} --once", "looks again: is it still so?")

@@ -10,14 +10,11 @@ from typing import Protocol, Self
 
 from hangdoc.model.snapshot import Snapshot
 from hangdoc.model.stack import Stack
-from hangdoc.trace.scribe import Scribe
+from hangdoc.trace.scribe import ANSWER_S, Scribe
 from hangdoc.trace.writer import DiskError
 
 MOST_ROUNDS = 30
 """Rounds that may wait for the disk: about those that an observation keeps in memory anyway."""
-
-ANSWER_S = 10.0
-"""How long a disk may take to open a file, or to take the last rounds. Arbitrary: ten rounds."""
 
 
 class Openable(Protocol):

@@ -13,6 +13,12 @@ from hangdoc.errors import HangdocError
 
 T = TypeVar("T")
 
+ANSWER_S = 10.0
+"""How long a disk may take to open a file, or to take the last rounds. Arbitrary: ten rounds."""
+
+HURRIED_S = 2.0
+"""The same where a server waits to be started, which it must not do for a disk. Arbitrary."""
+
 Job: TypeAlias = Callable[[], None]
 
 

@@ -12,9 +12,9 @@ from typing import Self, TypeAlias
 from hangdoc.errors import HangdocError
 from hangdoc.model.snapshot import Snapshot
 from hangdoc.model.stack import Stack
-from hangdoc.trace.aside import ANSWER_S, MOST_ROUNDS
+from hangdoc.trace.aside import MOST_ROUNDS
 from hangdoc.trace.records import Header, Trace
-from hangdoc.trace.scribe import Scribe
+from hangdoc.trace.scribe import ANSWER_S, HURRIED_S, Scribe
 from hangdoc.unattended.shelf import DISK, LIMIT_BYTES, Evidence, Occasion, Shelf
 
 STALL_S = 10.0
@@ -47,7 +47,7 @@ class Folder:
         self._waiting: list[Kept] = []
         self._has_stalled = False
         try:
-            self._scribe.do(self._shelf.make, ANSWER_S)
+            self._scribe.do(self._shelf.make, HURRIED_S if may_wait else ANSWER_S)
         except OSError as error:
             if not (may_wait and error.errno in DISK):
                 message = f"{path}: {error.strerror}"
@@ -61,7 +61,7 @@ class Folder:
 
     def attach(self, _header: Header, so_far: Callable[[], Trace]) -> Self:
         """Begin to record an observation. so_far: its rounds in memory, with which each file of the window begins."""
-        self._so_far = so_far
+        self._so_far, self._last = so_far, -1
         return self
 
     def add(self, snapshot: Snapshot, _stacks: Sequence[Stack]) -> None:
@@ -96,8 +96,7 @@ class Folder:
         seconds = EVIDENCE_S if is_waited_for else ANSWER_S
         if self._scribe.close(seconds):
             return
-        unwritten = sum(not one.done() for one in self._waiting)
-        also = f", nor has it {unwritten} times evidence" if unwritten else ""
+        also = ", and has not taken the evidence" if any(not one.done() for one in self._waiting) else ""
         self._complain(f"{self._shelf.path}: the disk has not answered for {seconds:g} s{also}")
         self._shelf.lose(self._last - self._shelf.written)
 
@@ -108,4 +107,3 @@ class Folder:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._scribe.put(partial(self._shelf.end, self._last), must=True)
-        self._last = -1

@@ -16,8 +16,7 @@ from hangdoc.errors import HangdocError
 from hangdoc.model.diagnosis import Diagnosis
 from hangdoc.model.process import Launch
 from hangdoc.report.document import timestamp
-from hangdoc.trace.aside import ANSWER_S
-from hangdoc.trace.scribe import Scribe
+from hangdoc.trace.scribe import ANSWER_S, Scribe
 from hangdoc.unattended.health import SCHEMA, STALE_AFTER_S
 
 WRITE_S = 5.0
@@ -47,10 +46,13 @@ class State:
         self._complained_s = float("-inf")
         self._scribe = Scribe("state", 1)
 
-    def begin(self) -> None:
-        """Write it for the first time; HangdocError when it cannot be, which is better said before the watch."""
+    def begin(self, seconds: float = ANSWER_S) -> None:
+        """Write it for the first time; HangdocError when it cannot be, which is better said before the watch.
+
+        seconds: that the disk may take.
+        """
         try:
-            self._scribe.do(self._file.write, ANSWER_S)
+            self._scribe.do(self._file.write, seconds)
         except OSError as error:
             message = f"{self._path} cannot be written: {error.strerror}"
             raise HangdocError(message, "give --state a file in a folder that can be written") from error
@@ -76,7 +78,7 @@ class State:
     def close(self) -> None:
         """Wait for the last state, for a while at most."""
         if not self._scribe.close(LAST_S):
-            self._tell(f"the disk has not answered for {LAST_S:g} s")
+            self._complain(f"the last state is not written: the disk has not answered for {LAST_S:g} s")
 
     def _put(self, write: Callable[[], None], *, in_place: bool = False) -> None:
         self._scribe.put(partial(self._attempt, write), in_place=in_place)

@@ -73,15 +73,25 @@ class Halt:
             stop()
 
 
-def supervise(argv: tuple[str, ...], watch: Callable[[Started, Halt], None]) -> int:
+def hold_signals() -> set[int]:
+    """Take signals one by one from now on instead of being interrupted by them; return the mask as it was.
+
+    Threads that begin later get none at all, so this comes before any other: the kernel gives a signal to whichever
+    thread does not block it, and there it would end hangdoc.
+    """
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, no exit code would be left to wait for
+    return {int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON | {signal.SIGCHLD})}
+
+
+def supervise(argv: tuple[str, ...], watch: Callable[[Started, Halt], None], before: set[int]) -> int:
     """Start a launch, watch it in a thread, and return its exit code, 128 + N after signal N.
 
     The launch stays in hangdoc's process group and session, as without hangdoc: a terminal's Ctrl-C, quit and
     Ctrl-Z reach both at once, and job control works as ever. So what the kernel sends is not sent once more; what a
     process sends to hangdoc is. watch: called with the launch; it must not raise, and whether it ends early
-    or never does, the launch does not notice.
+    or never does, the launch does not notice. before: what hold_signals returned; signals are let go of again.
     """
-    with _blocked() as before:
+    with _released(before):
         started = start(Order(argv, signal_mask=before))
         halt = Halt()
         watching = threading.Thread(target=watch, args=(started, halt), name="hangdoc-watch", daemon=True)
@@ -94,17 +104,20 @@ def supervise(argv: tuple[str, ...], watch: Callable[[Started, Halt], None]) -> 
 
 
 @contextmanager
-def _blocked() -> Iterator[set[int]]:
-    """Take signals one by one instead of being interrupted by them; the threads that begin inside get none at all."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, no exit code would be left to wait for
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON | {signal.SIGCHLD})
+def _released(before: set[int]) -> Iterator[None]:
+    """Let go of the signals at the end."""
     try:
-        yield {int(number) for number in before}
+        yield
     finally:
         # Those that came after the launch's end find nobody any more; a second Ctrl-C must not turn the exit code.
         while signal.sigtimedwait(PASSED_ON | {signal.SIGCHLD}, 0) is not None:
             continue
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        release_signals(before)
+
+
+def release_signals(before: set[int]) -> None:
+    """Undo hold_signals, for the calling thread."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _pass_on(started: Started, halt: Halt) -> None:

@@ -246,7 +246,7 @@ def check(proc: Path, devices: Path = Path("/dev")) -> Reading[str]:
 
 PROBE = Probe(
     name=NAME,
-    title="memory and use by process, utilisation, power and clocks of each GPU",
+    title="memory and use by process, utilisation, power, clocks, health and errors of each GPU",
     open=open_session,
     check=check,
     background=True,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from hangdoc.errors import HangdocError
 from hangdoc.logs.pyspy import parse_dump
@@ -128,11 +129,19 @@ def open_session(context: Context) -> Session:
     return NativeSession(context)
 
 
+def check(proc: Path) -> Reading[str]:
+    """Say whether native stacks can be read here: where the stacks of Python can."""
+    found = stacks.check(proc)
+    if isinstance(found, Missing):
+        return Missing(NAME, found.reason, found.detail, found.remedy)
+    return Known("native stacks of one's own ranks, or of any as root (py-spy, which stops each for a moment)")
+
+
 PROBE = Probe(
     name=NAME,
     title="native stacks, with --native and at a hang only: stops each rank for a moment",
     open=open_session,
-    check=stacks.check,
+    check=check,
     background=True,
     deadline_s=60.0,
     budget_ratio=1.0,

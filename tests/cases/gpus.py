@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hangdoc.model.gpu import Gpu, GpuProcess
+from hangdoc.model.gpu import OLDER, Gpu, GpuHealth, GpuProcess
 from hangdoc.model.reading import Known, Reading
 from tests.cases.words import UNASKED, at
 
-KEYS = frozenset({"index", "name", "used", "total", "util", "power", "power_limit", "clock", "clock_most", "processes"})
+KEYS = frozenset(
+    {"index", "name", "used", "total", "util", "power", "power_limit", "clock", "clock_most", "processes", "xids"}
+)
 
 
 def gpu(one: Mapping[str, Any], number: int) -> Gpu:
@@ -31,6 +33,22 @@ def gpu(one: Mapping[str, Any], number: int) -> Gpu:
         processes=UNASKED if held is None else Known(held),
         sm_clock_mhz=read("clock"),
         sm_clock_most_mhz=read("clock_most"),
+        health=Known(_health(at(one["xids"], number))) if "xids" in one else OLDER,
+    )
+
+
+def _health(xids: list[int] | str) -> GpuHealth:
+    """Return a card that is well but for these errors; "unread": nobody could wait for errors."""
+    return GpuHealth(
+        ecc_errors=Known(0),
+        remapped_rows=Known(0),
+        remap_pending=Known(value=False),
+        remap_failed=Known(value=False),
+        nvlinks=Known((18, 18)),
+        fabric=Known("completed"),
+        mig=Known(value=False),
+        compute_mode=Known("default"),
+        xids=UNASKED if xids == "unread" else Known(tuple(map(int, xids))),
     )
 
 

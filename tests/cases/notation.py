@@ -69,7 +69,7 @@ THREAD_KEYS = frozenset(
 PROCESS_KEYS = THREAD_KEYS | {
     "pid", "parent", "title", "role", "rank", "from", "until", "threads", "reads", "calls", "disk", "faults",
     "major_faults", "memory", "children_cpu", "tcp", "files", "nvidia", "waits_for", "locks", "python_locks",
-    "gil_holder", "hidden", "lock_files", "ended", "unread",
+    "gil_holder", "hidden", "lock_files", "ended", "handles", "unread",
 }  # fmt: skip
 WAIT_KEYS = frozenset({"through", "to", "detail", "weak", "tid", "ticks", "inherited"})
 LOCK_FILE_KEYS = frozenset({"tid", "path", "kind", "holders", "ticks", "elsewhere", "quiet"})
@@ -167,7 +167,8 @@ class Scene:
         )
 
     def futex(self, one: Mapping[str, Any], number: int) -> Payload:
-        return Waits("x86_64", 0, tuple(_wait(thread, number) for thread in _threads(one)))
+        caught = sum(1 << (signal - 1) for signal in one.get("handles", ()))
+        return Waits("x86_64", 0, tuple(_wait(thread, number) for thread in _threads(one)), caught)
 
     def stacks_of(self, one: Mapping[str, Any], number: int) -> Payload:
         python = [thread for thread in _threads(one) if "stack" in thread]

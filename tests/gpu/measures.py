@@ -15,21 +15,28 @@ from typing import Any
 
 from hangdoc.capture.layout import sample_path
 from tests.gpu.look import Hangdoc
-from tests.gpu.server import Machine, Server
+from tests.gpu.server import QUIET, Machine, Server, python_path
 
 CLIENTS = 8
+FIRST_S = 40.0
+"""For the first diagnosis: hangdoc itself allows 30 s."""
 STUDENT_95 = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14)
 """Quantiles of Student's t at 97.5 %, from one degree of freedom on."""
 
 
 @contextlib.contextmanager
 def followed(server: Server, hangdoc: Hangdoc) -> Iterator[None]:
-    """Let hangdoc follow a server meanwhile."""
+    """Let hangdoc follow a server meanwhile, from its first diagnosis on: what a long watch costs, not its start."""
     argv = [*hangdoc.command, "watch", str(server.pid), "--json", "--timeout", "600"]
-    watcher = subprocess.Popen(
-        argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=hangdoc.environment, start_new_session=True
-    )
+    said = server.directory / "watch.json"
+    with said.open("wb") as out:
+        watcher = subprocess.Popen(
+            argv, stdout=out, stderr=subprocess.DEVNULL, env=hangdoc.environment, start_new_session=True
+        )
     try:
+        until_s = time.monotonic() + FIRST_S
+        while not said.stat().st_size and watcher.poll() is None and time.monotonic() < until_s:
+            time.sleep(0.1)
         yield
     finally:
         watcher.terminate()
@@ -86,7 +93,9 @@ def capture(hangdoc: Hangdoc, machine: Machine, out: Path, port: int, timeout_s:
     ids = [[(7 * number + 3 * at) % 900 + 10 for at in range(LENGTH)] for number in range(PROMPTS)]
     file.write_text("".join(json.dumps({"input_ids": one}) + "\n" for one in ids))
     argv = [*machine.program, "--model-path", str(machine.model), "--port", str(port), *machine.flags, *STATES]
-    wish = ("--capture-layers", LAYERS, "--capture-dir", str(directory), "--prompts", str(file), "--json")
+    kept = {**machine.environment, **QUIET, "PYTHONPATH": python_path(machine)}
+    given = [word for name, value in kept.items() for word in ("--set", f"{name}={value}")]
+    wish = (*given, "--capture-layers", LAYERS, "--capture-dir", str(directory), "--prompts", str(file), "--json")
     begun_s = time.monotonic()
     code, said, complaints = hangdoc.run(
         *("relaunch", *wish, "--log", str(out / "capture.log"), "--", *argv), timeout_s=timeout_s

@@ -167,12 +167,11 @@ def command_of(scenario: Scenario, machine: Machine, port: int) -> list[str]:
 
 def environment_of(scenario: Scenario, machine: Machine, directory: Path, port: int) -> dict[str, str]:
     """Return the environment of a server; RAS listens on a port of its own, next to the server's."""
-    hooks = os.pathsep.join([str(HOOKS), *filter(None, [machine.environment.get("PYTHONPATH", "")])])
     found = {
         **os.environ,
         **machine.environment,
         **QUIET,
-        "PYTHONPATH": hooks,
+        "PYTHONPATH": python_path(machine),
         "PYTHONUNBUFFERED": "1",
         "HANG_MODE": scenario.mode,
         "HANG_RANK": str(scenario.rank),
@@ -186,6 +185,12 @@ def environment_of(scenario: Scenario, machine: Machine, directory: Path, port: 
     if scenario.cold:
         found |= {name: str(directory / "cold" / name.lower()) for name in CACHES}
     return found
+
+
+def python_path(machine: Machine) -> str:
+    """Return the servers' PYTHONPATH: hooks first, then what they need on this machine."""
+    own = machine.environment.get("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
+    return os.pathsep.join(filter(None, [str(HOOKS), own]))
 
 
 def hold_locks(environment: dict[str, str], directory: Path) -> list[object]:

@@ -22,7 +22,8 @@ def playbook(material: Material) -> Html:
     parts = [f"### {part.strip()}" for part in rest.split(_HEADING)]
     first = [part for part in parts if part.startswith(("### What to do", "### What to change"))]
     others = "\n\n".join(part for part in parts if part not in first)
-    title = f"What to do, step by step: {name}"
+    is_open = material.diagnosis.verdict == "undetermined"  # then it is of the explanation that fits best
+    title = f"What to do if it is {name}" if is_open else f"What to do, step by step: {name}"
     whole = folded("What it looks like, why it happens, how to confirm it by hand", rendered(others))
     # Who comes from the first screen looks for what to do.
     return section("playbook", title, rendered("\n\n".join(first)), whole if others else None)

@@ -21,7 +21,9 @@ def evidence(material: Material) -> Html:
     if carrying:
         return section("why", "Why hangdoc says so", each(_whole(one) for one in carrying))
     left = still_open(diagnosis)
-    told = note("No explanation was shown. These fit best what was seen; what lacks stands behind the question mark.")
+    told = note(
+        "No explanation was shown to be true. These fit best; what would decide is marked with a question mark."
+    )
     return section("why", "Why there is no verdict", told, each(_whole(one) for one in left[:MOST_OPEN]))
 
 

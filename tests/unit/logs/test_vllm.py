@@ -83,6 +83,13 @@ def test_who_died(tmp_path: Path) -> None:
     assert [one.rank.get("tp") for one in of(V1 + DEAD, tmp_path).culprits] == [1]
 
 
+@pytest.mark.parametrize("told", ["vLLM server version 0.32.0, serving model m", " █▄█▀ █     █     █  version 0.32.0"])
+def test_the_version_of_newer_releases(told: str, tmp_path: Path) -> None:
+    """It stands beside the logo, or in a sentence without "API"."""
+    found = of(V1.replace("vLLM API server version 0.11.0", told).replace("(v0.11.0)", ""), tmp_path)
+    assert (found.target.engine_version, found.verdict) == ("0.32.0", "healthy")
+
+
 @pytest.mark.parametrize(
     ("line", "name"),
     [

@@ -136,9 +136,12 @@ def test_a_wait_for_errors_that_hangs_costs_the_errors_only(
 ) -> None:
     """When the wait for events does not return, the next program reads everything else."""
     found(session.read())
-    monkeypatch.setattr(gpu, "ANSWER_S", 1.0)
     nvml.says(*TWO, "hang nvmlEventSetWait_v2")
-    assert isinstance(session.read(), Missing)
+    patience_s = 1.0  # on a busy machine the program may not even come to the call that hangs
+    while not session._options:
+        monkeypatch.setattr(gpu, "ANSWER_S", patience_s)
+        assert isinstance(session.read(), Missing)
+        patience_s *= 2
     monkeypatch.setattr(gpu, "ANSWER_S", 60.0)
     first, _ = found(session.read())
     assert isinstance(health_of(first).xids, Missing)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.unit.cli.commands import LONGEST_S, argv, complaint, environment, run, wait_until
-from tests.unit.unattended.launches import DIES_WITH_HANGDOC, ECHOES, executed, files_in, line_of, python
+from tests.unit.unattended.launches import DIES_WITH_HANGDOC, ECHOES, executed, files_in, free_port, line_of, python
 
 
 @pytest.mark.parametrize(("order", "code"), [("exit 0", 0), ("exit 7", 7), ("kill 9", 137), ("kill 11", 139)])
@@ -37,6 +37,32 @@ def test_signals_are_passed_on() -> None:
             assert line_of(said) == number.name
         out, _ = hangdoc.communicate(b"exit 3\n", timeout=LONGEST_S)
     assert (hangdoc.returncode, out) == (3, b"")
+
+
+def test_no_thread_of_hangdocs_takes_a_signal(tmp_path: Path) -> None:
+    """Whatever is kept beside the watch, a signal is only taken to be passed on: elsewhere it would end hangdoc."""
+    options = ("--record", str(tmp_path / "evidence"), "--state", str(tmp_path / "state"))
+    options += ("--metrics-port", str(free_port()))
+    with executed(*options, launch=python(ECHOES)) as hangdoc:
+        assert hangdoc.stdout is not None
+        assert line_of(hangdoc.stdout.fileno()) == "ready"
+        wait_until(lambda: bool(files_in(tmp_path / "evidence", "window-*")))
+        blocked = [
+            mask_of(task) for task in Path(f"/proc/{hangdoc.pid}/task").iterdir() if int(task.name) != hangdoc.pid
+        ]
+        hangdoc.communicate(b"exit 0\n", timeout=LONGEST_S)
+    masks = [mask for mask in blocked if mask is not None]
+    assert len(masks) > 5
+    assert all(mask >> (signal.SIGTERM - 1) & 1 for mask in masks)
+
+
+def mask_of(task: Path) -> int | None:
+    """The signals that a thread blocks; None when it has ended."""
+    try:
+        status = (task / "status").read_text()
+    except OSError:
+        return None
+    return int(status.partition("SigBlk:")[2].split()[0], 16)
 
 
 def test_the_launch_has_hangdocs_signal_mask() -> None:

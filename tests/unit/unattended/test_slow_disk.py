@@ -109,7 +109,7 @@ def test_the_end_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.Monk
     stuck.folder.close()
     first, second = stuck.complaints
     assert "has not answered" in first
-    assert "1 times evidence" in first
+    assert "has not taken the evidence" in first
     assert "5 rounds are in no file" in second
     stuck.held.let_go()
 
@@ -132,3 +132,15 @@ def test_a_watch_goes_on_beside_a_stuck_disk(disk: SlowDisk, tmp_path: Path) -> 
     (trace,) = files_in(disk.folder, "hang-*.hangtrace")
     assert read(trace).complete
     assert told.exists()
+
+
+def test_the_rounds_of_an_observation_that_has_ended_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that never answers costs all rounds, and they are counted although the observation is over."""
+    monkeypatch.setattr(module, "ANSWER_S", 0.1)
+    stuck = Stuck(tmp_path)
+    stuck.hold()
+    stuck.play(3)
+    stuck.folder.__exit__(None, None, None)
+    stuck.folder.close()
+    assert "3 rounds are in no file" in stuck.complaints[-1]
+    stuck.held.let_go()

@@ -29,7 +29,7 @@ from tests.unit.cli.commands import (
     wait_until,
 )
 from tests.unit.report.diagnoses import a_diagnosis
-from tests.unit.unattended.launches import DIES_WITH_HANGDOC, executed, files_in
+from tests.unit.unattended.launches import DIES_WITH_HANGDOC, executed, files_in, free_port
 
 TELL = "env | grep ^HANGDOC_ >>%(at)s; echo -- >>%(at)s; cat >%(at)s.json; echo told"
 
@@ -127,12 +127,6 @@ def test_the_time_left_is_that_of_what_ends_the_launch() -> None:
     limits = (limit("soft-watchdog", 10), limit("nccl-monitor", None), limit("watchdog", 50), limit("collective", 400))
     assert variables(a_diagnosis(limits=limits), None)["HANGDOC_LEFT_S"] == "50"
     assert variables(a_diagnosis(), None)["HANGDOC_LEFT_S"] == ""
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 def scrape(port: int) -> str:
