@@ -58,16 +58,14 @@ def _tell_unwatched(error: BaseException, started: Started, halt: Halt, outlets:
         say("hangdoc: the launch goes on without being watched")
 
 
-def _follow_aside(
-    attached: Attached, patience_s: float, beginning: Beginning, completed: Callable[[View], View]
-) -> bool:
+def _follow_aside(attached: Attached, patience_s: float, begun: Beginning, completed: Callable[[View], View]) -> bool:
     """The same on standard error, for a launch that standard output belongs to; say whether anything was seen."""
     shown: View | None = None
-    for seen in Following(attached, lazily(as_json=False), Goal(patience_s=patience_s), beginning).views():
-        if beginning.became_known:
+    for seen in Following(attached, lazily(as_json=False), Goal(patience_s=patience_s), begun).views():
+        if begun.became_known:
             break
         view = completed(seen)
-        beginning.vigil.view(view)
+        begun.vigil.view(view)
         if shown is None or is_change(shown.diagnosis, view.diagnosis):
             say(f"hangdoc: {change(view.diagnosis)}")
             if exit_code(view.diagnosis.verdict, view.diagnosis.grade) is ExitCode.HANG:
