@@ -32,8 +32,7 @@ def stands(member: Member) -> Outcome:
     main = member.main.value
     if motion_of(main) == "moving":
         return Absent(f"the stack of {name} moves: last in {signs.where(main)}")
-    times = () if isinstance(member.dumps, Missing) else member.dumps.value.times_ns
-    seen_s = (times[-1] - times[0]) / 1e9 if times else 0.0
+    seen_s = 0.0 if isinstance(member.dumps, Missing) else member.dumps.value.seconds
     if len(main.views) < FEWEST_DUMPS or seen_s < STANDS_S:
         return Unread(f"whether {name} stands: seen for {seen_s:.0f} s only in {signs.where(main)}")
     return Present(f"{name} stood in {signs.where(main)} for {seen_s:.0f} s")
