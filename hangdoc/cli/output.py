@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from errno import EBADF, EPIPE
 from io import StringIO, TextIOWrapper
 from os import environ, strerror
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from hangdoc.errors import HangdocError
 
@@ -28,13 +29,31 @@ WIDEST = 100
 
 def emit(text: str) -> None:
     """Write a result; BrokenPipeError when nobody reads any more, and then nothing is left to be flushed."""
+    with _standard_output() as output:
+        if isinstance(output, TextIOWrapper):
+            output.reconfigure(errors="replace")  # a headline with an umlaut is no fault in a C locale
+        output.write(text)
+        output.flush()
+
+
+def emit_bytes(chunks: Iterable[bytes]) -> None:
+    """Write a result that comes in pieces and is no text of hangdoc's; errors as for emit."""
+    for chunk in chunks:
+        with _standard_output() as output:
+            if isinstance(output, TextIOWrapper):
+                output.buffer.write(chunk)
+            else:  # closed: refuses
+                output.write(chunk.decode(errors="replace"))
+    emit("")
+
+
+@contextmanager
+def _standard_output() -> Iterator[TextIO]:
+    """Yield standard output, and say what it does not take in one way."""
     if sys.stdout is None:  # an earlier part found that nobody reads
         raise BrokenPipeError(EPIPE, strerror(EPIPE))
     try:
-        if isinstance(sys.stdout, TextIOWrapper):
-            sys.stdout.reconfigure(errors="replace")  # a headline with an umlaut is no fault in a C locale
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        yield sys.stdout
     except BrokenPipeError:
         # Python flushes once more at its exit and would complain about the pipe again.
         sys.stdout = None
