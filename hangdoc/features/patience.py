@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import get_args
 
 from hangdoc.features.features import Features, Member
 from hangdoc.model.patience import Stage
@@ -68,9 +67,6 @@ checkpoints on network file systems have it."""
 WEIGHT_FILE_BYTES = 64 << 20
 """Size from which a file that is open for reading counts as weights; arbitrary. By size, because no name is kept in a
 redacted trace."""
-
-STAGES: frozenset[Stage] = frozenset(get_args(Stage))
-
 
 UNLIMITED = Missing(
     "stacks",

@@ -9,7 +9,6 @@ from hangdoc.features.activity import NOISE_RSS_BYTES, SPIN_DEMAND_RATIO, Activi
 from hangdoc.features.dumps import ThreadHistory
 from hangdoc.features.features import Departure, Features, Member, is_tracker
 from hangdoc.features.patience import no_progress_s, patience_s
-from hangdoc.features.phases import STARTING
 from hangdoc.hypotheses._http import counters_rise
 from hangdoc.hypotheses._plumbing import is_plumbing
 from hangdoc.model.diagnosis import Culprit
@@ -374,14 +373,6 @@ def describe(done: Activity) -> str:
         "stirs": "wakes now and then without any outside sign of work",
         "still": "stands still: none of its working threads ran",
     }[done]
-
-
-def is_starting(case: Case) -> Outcome:
-    """The launch is not ready yet."""
-    phase = case.features.phase
-    if phase == "unknown":
-        return Unread("in which phase the launch is")
-    return Present(f"the launch is in {phase}") if phase in STARTING else Absent(f"the launch is in {phase}")
 
 
 def main_thread(test: Callable[[ThreadHistory], bool], yes: str, no: str) -> Sign:

@@ -10,9 +10,6 @@ from hangdoc.launch.commands import Kind, base_name, command_head, is_multiproce
 from hangdoc.model.engine import Engine, Title
 from hangdoc.model.process import EngineName, Role
 
-SHORT_NAME_LENGTH = 15
-"""TASK_COMM_LEN - 1: the kernel keeps no more of a name."""
-
 
 @dataclass(frozen=True, slots=True)
 class Sighting:

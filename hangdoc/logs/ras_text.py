@@ -11,9 +11,6 @@ from hangdoc.model.log import LogEvent
 MOST_RECORDS = 8192
 """Lines of an answer that are kept. Arbitrary: its longest lists have a line for each rank."""
 
-COUNTS = frozenset({"ras-count", "ras-few"})
-"""How far a rank, or some ranks that are not named, have come."""
-
 
 def count(rank: int, operation: int, pid: int) -> LogEvent:
     """Return the record of how many operations a rank has launched; pid: 0 where it is not told."""

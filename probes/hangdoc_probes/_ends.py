@@ -16,8 +16,6 @@ from hangdoc_probes._neighbours import NAME, Neighbours
 UNSEARCHED = Missing(NAME, "failed", "there are more open files than are looked at")
 """Who else holds an end, where not all could be asked."""
 
-OTHER_WAY = {"data": "room", "room": "data"}
-
 
 @dataclass(frozen=True, slots=True)
 class Far:
