@@ -151,6 +151,7 @@ def test_a_refusal_whose_words_are_lost_is_one_all_the_same() -> None:
 
     class Lost(io.BytesIO):
         def read(self, size: int | None = -1, /) -> bytes:
+            del size
             raise ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
 
     refused = urllib.error.HTTPError("http://localhost", 500, "", Message(), Lost())
