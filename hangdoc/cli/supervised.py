@@ -34,23 +34,22 @@ def start_launch(argv: tuple[str, ...], wishes: Wishes, patience_s: float) -> in
 def _beside(started: Started, halt: Halt, wishes: Wishes, outlets: Outlets, patience_s: float) -> None:
     try:
         wait_for_engine(started.pid, halt)
-        is_another = True
+        is_seen, is_another = False, True
         while is_another and not halt.asked:
             with attach(started.pid, None, setting_of(wishes, outlets, recording_of(wishes))) as attached:
                 halt.then(attached.observer.stop)
                 beginning = Beginning(attached, Vigil(attached, outlets))
-                _follow_aside(
-                    attached, Goal(patience_s=patience_s), beginning, lambda view: last_view(view, started, halt)
-                )
+                is_seen |= _follow_aside(attached, patience_s, beginning, lambda view: last_view(view, started, halt))
                 is_another = beginning.became_known
+        if not is_seen:
+            _tell_unwatched(HangdocError("it was over before hangdoc was there"), started, halt, outlets)
     except BaseException as error:  # noqa: BLE001 - whatever befalls hangdoc, the launch must not notice
         _tell_unwatched(error, started, halt, outlets)
 
 
 def _tell_unwatched(error: BaseException, started: Started, halt: Halt, outlets: Outlets) -> None:
     """Say why a launch is not watched: it was over too soon, or hangdoc failed."""
-    code = started.code
-    if code is not None and isinstance(error, HangdocError):
+    if (code := started.code) is not None and isinstance(error, HangdocError | KeyboardInterrupt):  # no round was seen
         say(f"hangdoc: the launch ended with {code} before the first look at it")
         if outlets.state is not None:
             outlets.state.end()
@@ -59,19 +58,20 @@ def _tell_unwatched(error: BaseException, started: Started, halt: Halt, outlets:
         say("hangdoc: the launch goes on without being watched")
 
 
-def _follow_aside(attached: Attached, goal: Goal, beginning: Beginning, completed: Callable[[View], View]) -> None:
-    """The same on standard error, for a launch that standard output belongs to; the report when it begins to hang."""
+def _follow_aside(attached: Attached, patience_s: float, begun: Beginning, completed: Callable[[View], View]) -> bool:
+    """The same on standard error, for a launch that standard output belongs to; say whether anything was seen."""
     shown: View | None = None
-    for seen in Following(attached, lazily(as_json=False), goal, beginning).views():
-        if beginning.became_known:
-            return
+    for seen in Following(attached, lazily(as_json=False), Goal(patience_s=patience_s), begun).views():
+        if begun.became_known:
+            break
         view = completed(seen)
-        beginning.vigil.view(view)
+        begun.vigil.view(view)
         if shown is None or is_change(shown.diagnosis, view.diagnosis):
             say(f"hangdoc: {change(view.diagnosis)}")
             if exit_code(view.diagnosis.verdict, view.diagnosis.grade) is ExitCode.HANG:
                 say(_report(view))
         shown = view
+    return shown is not None
 
 
 def _report(view: View) -> str:

@@ -35,7 +35,7 @@ def nccl_limits(option: str = "") -> tuple[TimeLimit, ...]:
     collective: ends the process of a rank whose collective stands still; 600 s by default for NCCL
     (torch.distributed.constants). Off where errors are not to end a process, unless who waits is to raise (blocking
     wait). nccl-monitor: ends a process whose NCCL watchdog is itself stuck in CUDA or NCCL; 480 s by default
-    (ProcessGroupNCCL.hpp, torch 2.4 to 2.13).
+    (ProcessGroupNCCL.cpp: 60 * 8).
     """
     collective = TimeLimit(
         "collective",

@@ -348,7 +348,9 @@ def test_members_that_multiply_are_killed_by_their_control_group(theatre: Theatr
     cast = theatre.wait_for("launcher", "rank0", "rank1")
     code, launch = end(theatre, cast["rank0"])
     assert code == 0, launch
-    assert "they multiply: cgroup.kill, their control group holds nobody else" in launch["done"]["steps"]
+    # On a full machine they may all be dead before one of them has started another.
+    at_once = "they multiply: cgroup.kill, their control group holds nobody else" in launch["done"]["steps"]
+    assert at_once or not launch["done"]["joined"], launch["done"]
     assert theatre.left() == set()
 
 

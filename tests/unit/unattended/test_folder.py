@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from pathlib import Path
@@ -139,6 +140,59 @@ def test_a_disk_that_fails_and_comes_back(tmp_path: Path, monkeypatch: pytest.Mo
     assert read(window).snapshots[-1].index == 8
     (former,) = files_in(tmp_path / "away", "window-*")
     assert [one.index for one in read(former).snapshots] == [0, 1, 2]
+
+
+class FullFor:
+    """A document that a full disk does not take so many times."""
+
+    def __init__(self, times: int) -> None:
+        self._times = times
+
+    def __call__(self, _: Trace) -> str:
+        self._times -= 1
+        if self._times >= 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return "{}\n"
+
+
+def test_evidence_takes_the_place_of_the_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a full disk the complete parts of the window go for evidence; the one that is being written stays."""
+    monkeypatch.setattr(module, "WINDOW_ROUNDS", 5)
+    recorded = Recorded(tmp_path)
+    recorded.play(range(12))
+    assert len(files_in(tmp_path, "window-*")) == 3
+    assert recorded.shelf.keep(recorded.shelf.evidence("hang"), recorded.ring.trace(), FullFor(1))
+    (window,) = files_in(tmp_path, "window-*")
+    assert read(window).snapshots[-1].index == 11
+    assert [path.suffix for path in files_in(tmp_path, "hang-*")] == [".hangtrace", ".json"]
+    assert recorded.complaints == []
+
+
+def test_evidence_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evidence counts as written when trace, document and their names are on the disk, not in the kernel alone."""
+    synced: list[str] = []
+    sync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        sync(descriptor)
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    recorded = Recorded(tmp_path)
+    recorded.play(range(3))
+    assert synced == []
+    evidence = recorded.shelf.evidence("hang")
+    assert recorded.shelf.keep(evidence, recorded.ring.trace(), FullFor(0))
+    assert synced == [evidence.trace.name, evidence.document.name, tmp_path.name]
+
+
+def test_evidence_that_finds_no_room(tmp_path: Path) -> None:
+    """Where there is nothing to give up, it is complained of, and no half of the evidence is left."""
+    recorded = Recorded(tmp_path)
+    recorded.play(range(3))
+    assert not recorded.shelf.keep(recorded.shelf.evidence("hang"), recorded.ring.trace(), FullFor(9))
+    assert files_in(tmp_path, "hang-*") == []
+    assert "No space left" in recorded.complaints[0]
 
 
 FULL = ("/bin/sh", "-c", 'ulimit -f 4; exec "$@"', "sh")
