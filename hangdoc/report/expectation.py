@@ -29,8 +29,8 @@ MOST_BYTES = 1 << 20
 def read_expectation(path: Path) -> dict[str, Any]:
     """Return the fields that a file names; a name ending in .json is JSON, any other is TOML.
 
-    HangdocError (exit 2): no such file or no regular one, no TOML or JSON, no field, a field or a value that no document
-    can have.
+    HangdocError (exit 2): no such file or no regular one, no TOML or JSON, no field, a field or a value that no
+    document can have.
     """
     try:
         with open_regular(path) as file:
