@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from errno import EBADF, EPIPE
+from collections.abc import Iterable
 from io import StringIO, TextIOWrapper
-from os import environ, strerror
-from typing import TYPE_CHECKING, Any, TextIO
+from os import environ
+from typing import TYPE_CHECKING, Any
 
-from hangdoc.errors import HangdocError
+from hangdoc.cli.standard_output import standard_output
 
 if (
     TYPE_CHECKING
@@ -29,39 +27,11 @@ WIDEST = 100
 
 def emit(text: str) -> None:
     """Write a result; BrokenPipeError when nobody reads any more, and then nothing is left to be flushed."""
-    with _standard_output() as output:
+    with standard_output() as output:
         if isinstance(output, TextIOWrapper):
             output.reconfigure(errors="replace")  # a headline with an umlaut is no fault in a C locale
         output.write(text)
         output.flush()
-
-
-def emit_bytes(chunks: Iterable[bytes]) -> None:
-    """Write a result that comes in pieces and is no text of hangdoc's; errors as for emit."""
-    for chunk in chunks:
-        with _standard_output() as output:
-            if isinstance(output, TextIOWrapper):
-                output.buffer.write(chunk)
-            else:  # closed: refuses
-                output.write(chunk.decode(errors="replace"))
-    emit("")
-
-
-@contextmanager
-def _standard_output() -> Iterator[TextIO]:
-    """Yield standard output, and say what it does not take in one way."""
-    if sys.stdout is None:  # an earlier part found that nobody reads
-        raise BrokenPipeError(EPIPE, strerror(EPIPE))
-    try:
-        yield sys.stdout
-    except BrokenPipeError:
-        # Python flushes once more at its exit and would complain about the pipe again.
-        sys.stdout = None
-        raise
-    except OSError as error:
-        sys.stdout = None  # the flush at exit would fail once more, and make the exit code 120
-        why = "standard output is closed" if error.errno == EBADF else error.strerror
-        raise HangdocError(f"the result cannot be written: {why}", "send it somewhere else") from error
 
 
 def emit_json(value: Any) -> None:

@@ -43,12 +43,13 @@ def redact(
     \b
     Exit code 2: a file cannot be read or written, or exists already.
     """
-    from hangdoc.cli.output import emit, emit_bytes, emit_json
+    from hangdoc.cli.output import emit, emit_json
+    from hangdoc.cli.standard_output import emit_bytes
     from hangdoc.redaction import Wishes, redact_all
 
     if output is not None and len(paths) > 1:
         raise typer.BadParameter(f"-o is one file, and {len(paths)} are to be redacted: leave it out")
-    if as_json and (output or (Path("-") if Path("-") in paths else None)) == Path("-"):
+    if as_json and (output == Path("-") or (output is None and Path("-") in paths)):
         raise typer.BadParameter("the redacted log and --json both go to standard output: give -o FILE")
     done = redact_all(paths, Wishes(output, tuple(also or ())), emit_bytes)
     if as_json:
