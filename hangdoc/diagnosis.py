@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from hangdoc import discovery
 from hangdoc.criteria import RANK, Hypothesis, Outcomes, Weighed, weigh
+from hangdoc.errors import HangdocError
 from hangdoc.features.baseline import Baseline, comparable
 from hangdoc.features.edges import Edge
 from hangdoc.features.features import Beyond, Features, Member, features, mover_keys
@@ -58,7 +59,12 @@ PRECEDENCE: tuple[Verdict, ...] = ("crashed", "busy-wait", "blocked", "hung", "s
 
 
 def diagnose(trace: Trace, kind: TargetKind = "live", baseline: Baseline | None = None) -> Diagnosis:
-    """Return the diagnosis of a trace; the same one every time. baseline: good starts that its log is compared with."""
+    """Return the diagnosis of a trace; the same one every time. baseline: good starts that its log is compared with.
+
+    HangdocError (exit 2) for a trace without a round: nothing was read that could be diagnosed.
+    """
+    if not trace.snapshots:
+        raise HangdocError("the trace was cut before its first round was whole", "record again")
     index = Index(trace)
     engine = discovery.engine(trace.header.launch.engine)
     movers = mover_keys(trace.snapshots[-1].processes)

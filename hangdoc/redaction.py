@@ -5,11 +5,11 @@ from __future__ import annotations
 import getpass
 import os
 import socket
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import TypeAlias
 
 from hangdoc.errors import HangdocError
 from hangdoc.logs.recognise import kind_of
@@ -46,33 +46,37 @@ class Redacted:
         return self.target == STDOUT
 
 
-def redact_all(paths: Sequence[Path], wishes: Wishes) -> list[Redacted]:
+Printing: TypeAlias = Callable[[Iterable[bytes]], None]
+"""Writes pieces to standard output; HangdocError or BrokenPipeError when that does not take them."""
+
+
+def redact_all(paths: Sequence[Path], wishes: Wishes, to_output: Printing) -> list[Redacted]:
     """Redact each file; HangdocError when one cannot be read or written, and the ones before it stay."""
     for path in paths:
         if path.is_dir():
             raise HangdocError(f"{path} is a directory", f"give its files: hangdoc redact {path}/*")
-    return [_redact(source, wishes) for source in sources(list(paths))]
+    return [_redact(source, wishes, to_output) for source in sources(list(paths))]
 
 
-def _redact(source: Source, wishes: Wishes) -> Redacted:
+def _redact(source: Source, wishes: Wishes, to_output: Printing) -> Redacted:
     target = wishes.output or (STDOUT if source.path == STDIN else _beside(source.path))
     found = pieces(source)
     first = next(found, b"")
     if not first:
         raise HangdocError(f"{source.name} is empty", "give a log or a trace")
     if source.path != STDIN and first.startswith(_TRACE_BEGINS):  # a trace is packed, and pieces come unpacked
-        return _redact_trace(source, target)
+        return _redact_trace(source, target, to_output)
     if kind_of(first) == "binary":
         raise HangdocError(f"{source.name} is neither a log nor a trace: it is binary", "give a log or a trace")
     redactor = LogRedactor((*wishes.also, *_own_names()))
-    _write(target, redacted(chain([first], found), redactor))
+    _write(target, redacted(chain([first], found), redactor), to_output)
     return Redacted(source.path, target, redactor.tokens.count)
 
 
-def _redact_trace(source: Source, target: Path) -> Redacted:
+def _redact_trace(source: Source, target: Path, to_output: Printing) -> Redacted:
     redactor = Redactor()
     trace = redact_with(redactor, read(source.path))
-    _write(target, [encode(trace)])
+    _write(target, [encode(trace)], to_output)
     return Redacted(source.path, target, redactor.tokens.count)
 
 
@@ -95,9 +99,9 @@ def _own_names() -> Iterator[str]:
         yield user
 
 
-def _write(target: Path, chunks: Iterable[bytes]) -> None:
+def _write(target: Path, chunks: Iterable[bytes], to_output: Printing) -> None:
     if target == STDOUT:
-        _print(chunks)
+        to_output(chunks)
         return
     try:
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_MODE)
@@ -113,13 +117,6 @@ def _write(target: Path, chunks: Iterable[bytes]) -> None:
         if isinstance(error, OSError):
             raise _write_error(target, error) from error
         raise
-
-
-def _print(chunks: Iterable[bytes]) -> None:
-    if sys.stdout is None:
-        return
-    sys.stdout.buffer.writelines(chunks)
-    sys.stdout.buffer.flush()
 
 
 def _write_error(target: Path, error: OSError | ValueError) -> HangdocError:

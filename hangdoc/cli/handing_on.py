@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hangdoc.cli.failure import say
 from hangdoc.cli.handed import STDOUT, Handed
 from hangdoc.cli.output import emit
-from hangdoc.cli.page_file import PageFile, page_file
+from hangdoc.cli.report_file import ReportFile, report_file
 from hangdoc.model.diagnosis import Diagnosis, TargetKind
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class HandingOn:
     """What is asked for, and the file of the page; None for none, or for standard output."""
 
     wished: Handed
-    file: PageFile | None
+    file: ReportFile | None
 
     def hand_on(
         self, trace: Trace, kind: TargetKind, *, keep_names: bool, baseline: Baseline | None = None
@@ -55,7 +55,7 @@ def opened(wished: Handed) -> Iterator[HandingOn]:
     if wished.html is None or wished.html == STDOUT:
         yield HandingOn(wished, None)
         return
-    with page_file(wished.html) as file:
+    with report_file(wished.html) as file:
         yield HandingOn(wished, file)
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
-from errno import EBADF, EPIPE
 from io import StringIO, TextIOWrapper
-from os import environ, strerror
+from os import environ
 from typing import TYPE_CHECKING, Any
 
-from hangdoc.errors import HangdocError
+from hangdoc.cli.standard_output import standard_output
 
 if (
     TYPE_CHECKING
@@ -28,21 +27,11 @@ WIDEST = 100
 
 def emit(text: str) -> None:
     """Write a result; BrokenPipeError when nobody reads any more, and then nothing is left to be flushed."""
-    if sys.stdout is None:  # an earlier part found that nobody reads
-        raise BrokenPipeError(EPIPE, strerror(EPIPE))
-    try:
-        if isinstance(sys.stdout, TextIOWrapper):
-            sys.stdout.reconfigure(errors="replace")  # a headline with an umlaut is no fault in a C locale
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Python flushes once more at its exit and would complain about the pipe again.
-        sys.stdout = None
-        raise
-    except OSError as error:
-        sys.stdout = None  # the flush at exit would fail once more, and make the exit code 120
-        why = "standard output is closed" if error.errno == EBADF else error.strerror
-        raise HangdocError(f"the result cannot be written: {why}", "send it somewhere else") from error
+    with standard_output() as output:
+        if isinstance(output, TextIOWrapper):
+            output.reconfigure(errors="replace")  # a headline with an umlaut is no fault in a C locale
+        output.write(text)
+        output.flush()
 
 
 def emit_json(value: Any) -> None:

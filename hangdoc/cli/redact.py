@@ -44,11 +44,14 @@ def redact(
     Exit code 2: a file cannot be read or written, or exists already.
     """
     from hangdoc.cli.output import emit, emit_json
+    from hangdoc.cli.standard_output import emit_bytes
     from hangdoc.redaction import Wishes, redact_all
 
     if output is not None and len(paths) > 1:
         raise typer.BadParameter(f"-o is one file, and {len(paths)} are to be redacted: leave it out")
-    done = redact_all(paths, Wishes(output, tuple(also or ())))
+    if as_json and (output == Path("-") or (output is None and Path("-") in paths)):
+        raise typer.BadParameter("the redacted log and --json both go to standard output: give -o FILE")
+    done = redact_all(paths, Wishes(output, tuple(also or ())), emit_bytes)
     if as_json:
         emit_json([{"input": str(one.source), "output": str(one.target), "tokens": one.tokens} for one in done])
     elif not any(one.is_standard_output for one in done):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -43,14 +44,17 @@ def regress(
     from hangdoc.cli.consent import consent
     from hangdoc.cli.failure import say
     from hangdoc.cli.output import emit, emit_json, to_terminal
+    from hangdoc.cli.report_file import report_file
     from hangdoc.regress.cases import cases
     from hangdoc.regress.run import exit_code, run
-    from hangdoc.regress.shown import as_plain, parts, write_junit
+    from hangdoc.regress.shown import as_plain, parts
+    from hangdoc.regress.shown import junit as junit_of
     from hangdoc.regress.update import changes, write
 
-    results = list(run(cases(directory), jobs))
-    if junit is not None:
-        write_junit(junit, results)
+    with nullcontext() if junit is None else report_file(junit) as file:
+        results = list(run(cases(directory), jobs))
+        if file is not None:
+            file.write(junit_of(results))
     if as_json:
         emit_json(as_plain(results))
     else:

@@ -64,12 +64,18 @@ class Freezer:
         return has_them
 
     def _open(self) -> socket.socket | None:
-        if self._failed:
-            return None
-        if self._channel is None:
-            ours, theirs = socket.socketpair()
-            ours.settimeout(ANSWER_S)
-            with theirs:
+        if self._channel is None and not self._failed:
+            try:
+                self._start()
+            except OSError:  # whoever multiplies may have used up all processes that this user can have
+                self._failed = True
+        return None if self._failed else self._channel
+
+    def _start(self) -> None:
+        ours, theirs = socket.socketpair()
+        ours.settimeout(ANSWER_S)
+        with theirs:
+            try:
                 # -P: a file called signal.py in the directory hangdoc was started in is not for this program.
                 self._guardian = subprocess.Popen(
                     [sys.executable, "-P", "-m", "hangdoc.ending.guardian"],
@@ -78,5 +84,7 @@ class Freezer:
                     stderr=subprocess.DEVNULL,
                     start_new_session=True,
                 )
-            self._channel = ours
-        return self._channel
+            except OSError:
+                ours.close()
+                raise
+        self._channel = ours

@@ -21,7 +21,7 @@ from hangdoc.launch.find import PROC
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Known
 from hangdoc.report.document import timestamp
-from hangdoc.report.plain import unsurrogated
+from hangdoc.report.plain import encodable
 
 SCHEMA = 1
 """Version of the document; it may grow fields, nothing in it changes meaning."""
@@ -127,7 +127,7 @@ def document(outcomes: Sequence[Outcome], strays: Sequence[Thing], wall_ns: int,
         "caveat": caveat(PROC) or None,
         "exit_code": int(code),
     }
-    return {name: _clean(value) for name, value in fields.items()}
+    return {name: encodable(value) for name, value in fields.items()}
 
 
 def _launch(outcome: Outcome) -> Json:
@@ -235,11 +235,3 @@ def _after(outcome: Outcome) -> Json | None:
         "returned": [_look_alike(one) for one in after.returned],
         "doubtful": [_look_alike(one) for one in after.doubtful],
     }
-
-
-def _clean(value: Any) -> Any:
-    if isinstance(value, str):
-        return unsurrogated(value)
-    if isinstance(value, dict):
-        return {key: _clean(item) for key, item in value.items()}
-    return [_clean(item) for item in value] if isinstance(value, list) else value

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 from rich.console import RenderableType
 from rich.table import Table
 
-from hangdoc.errors import HangdocError
 from hangdoc.regress.judge import Result, State
 from hangdoc.report.plain import plain
 from hangdoc.report.rows import bullet, harmless, section
@@ -64,8 +62,8 @@ def _plain(result: Result) -> dict[str, Any]:
     return {"name": result.case.name, "state": result.state, **said, "lines": list(result.lines)}
 
 
-def write_junit(path: Path, results: Sequence[Result]) -> None:
-    """Write JUnit's XML: a difference is a failure, a case that cannot be judged an error."""
+def junit(results: Sequence[Result]) -> str:
+    """Return the results as JUnit's XML: a difference is a failure, a case that cannot be judged an error."""
     suite = ElementTree.Element("testsuite", name="hangdoc regress", tests=str(len(results)))
     counts = Counter(_JUNIT.get(one.state, "") for one in results)
     suite.attrib |= {"failures": str(counts["failure"]), "errors": str(counts["error"])}
@@ -79,8 +77,4 @@ def write_junit(path: Path, results: Sequence[Result]) -> None:
     root = ElementTree.Element("testsuites")
     root.append(suite)
     ElementTree.indent(root)
-    try:
-        ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise HangdocError(f"{path} cannot be written: {reason}", "choose another file") from error
+    return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True).decode()

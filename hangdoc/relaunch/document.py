@@ -20,7 +20,7 @@ from hangdoc.relaunch.secrets import shown_argv
 from hangdoc.relaunch.words import environment_changes
 from hangdoc.report.document import document as diagnosis_document
 from hangdoc.report.document import timestamp
-from hangdoc.report.plain import unsurrogated
+from hangdoc.report.plain import encodable
 
 SCHEMA = 1
 """Version of the document; it may grow fields, nothing in it changes meaning."""
@@ -70,7 +70,7 @@ def document(course: Course, code: ExitCode) -> Json:
         "ended_again": None if course.ended_again is None else _outcome(course.ended_again),
         "exit_code": int(code),
     }
-    cleaned: Json = _clean(fields)
+    cleaned: Json = encodable(fields)
     return cleaned
 
 
@@ -173,12 +173,3 @@ def _started(started: Started, plan: Plan) -> Json:
         "port": plan.port,
         "ends_with": f"hangdoc kill-clean {started.living_pid() or started.pid}",
     }
-
-
-def _clean(value: Any) -> Any:
-    """Take bytes out that were no UTF-8, as the other documents do."""
-    if isinstance(value, str):
-        return unsurrogated(value)
-    if isinstance(value, dict):
-        return {key: _clean(item) for key, item in value.items()}
-    return [_clean(item) for item in value] if isinstance(value, list) else value

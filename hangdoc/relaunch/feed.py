@@ -192,10 +192,18 @@ def _send(server: Server, prompt: Prompt) -> str:
         with opener.open(request, timeout=ANSWER_S) as answer:
             answer.read()
     except urllib.error.HTTPError as error:
-        return f"HTTP {error.code}: {error.read(200).decode(errors='replace')}"
-    except (OSError, http.client.HTTPException) as error:
+        return f"HTTP {error.code}: {words_of(error)}"
+    except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: a key that no header can hold
         raise _SilentError(f"the server does not answer: {error}") from error
     return ""
+
+
+def words_of(error: urllib.error.HTTPError) -> str:
+    """Return the beginning of what a server says to a request that it refuses."""
+    try:
+        return error.read(200).decode(errors="replace")
+    except (OSError, http.client.HTTPException) as lost:
+        return f"its words were lost ({lost})"
 
 
 def _request(prompt: Prompt) -> tuple[str, dict[str, object]]:

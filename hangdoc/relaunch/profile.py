@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from hangdoc.errors import HangdocError
+from hangdoc.regular import open_regular
 
 When: TypeAlias = Literal["always", "capture", "broken-peers", "hint"]
 
@@ -64,7 +65,7 @@ def named(text: str) -> Profile:
 
 def _read(path: Path | Traversable) -> Profile:
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = tomllib.loads(_text(path))
         profile = msgspec.convert(data, Profile)
     except OSError as error:
         raise HangdocError(f"the profile {path} cannot be read: {error.strerror}", "look at the path") from error
@@ -72,6 +73,13 @@ def _read(path: Path | Traversable) -> Profile:
         raise HangdocError(f"{path} is no profile: {error}", HOW) from error
     _check(profile, data, path)
     return profile
+
+
+def _text(path: Path | Traversable) -> str:
+    if not isinstance(path, Path):
+        return path.read_text(encoding="utf-8")
+    with open_regular(path) as file:
+        return file.read().decode()
 
 
 def _check(profile: Profile, data: Mapping[str, Any], path: Path | Traversable) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 from hangdoc.errors import HangdocError
+from hangdoc.regular import open_regular
 
 CONVERSATIONS = ("messages", "conversations", "conversation")
 ROLES = {"human": "user", "gpt": "assistant"}
@@ -38,7 +40,7 @@ def check_prompts(path: Path) -> int:
 def read_prompts(path: Path) -> Iterator[Prompt]:
     """Yield the prompts of a file; blank lines are none, but count. HangdocError (2) for a line that is no prompt."""
     try:
-        with path.open(encoding="utf-8") as lines:
+        with TextIOWrapper(open_regular(path), encoding="utf-8") as lines:
             for index, line in enumerate(lines):
                 if line.strip():
                     yield _prompt(path, index, line)

@@ -16,6 +16,7 @@ from typing import Any
 from hangdoc.criteria import RANK
 from hangdoc.errors import HangdocError
 from hangdoc.model.diagnosis import Grade
+from hangdoc.regular import open_regular
 from hangdoc.report.fields import ACCEPT, FLOOR, RULED_OUT, misfits
 from hangdoc.report.words import GRADE_WORDS, rank_text
 
@@ -28,10 +29,11 @@ MOST_BYTES = 1 << 20
 def read_expectation(path: Path) -> dict[str, Any]:
     """Return the fields that a file names; a name ending in .json is JSON, any other is TOML.
 
-    HangdocError (exit 2): no such file, no TOML or JSON, no field, a field or a value that no document can have.
+    HangdocError (exit 2): no such file or no regular one, no TOML or JSON, no field, a field or a value that no
+    document can have.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             text = file.read(MOST_BYTES + 1).decode("utf-8")
         if len(text) > MOST_BYTES:
             raise HangdocError(f"{path} is no expectation: it has more than {MOST_BYTES >> 20} MiB", _FORMAT)

@@ -70,15 +70,17 @@ def material(trace: Trace, kind: TargetKind, *, keep_names: bool = False, baseli
     """Return what a report is made of. Names become tokens, as in any trace, unless keep_names is set.
 
     A trace that is redacted already is redacted once more: an older hangdoc may have left what this one takes out.
+    HangdocError as from diagnose.
     """
     if not keep_names:
         trace = redact(trace)
+    diagnosis = diagnose(trace, kind, baseline)
     movers = mover_keys(trace.snapshots[-1].processes)
     window, steady = steady_window(trace, movers)
     engine = discovery.engine(trace.header.launch.engine)
     return Material(
         trace=trace,
-        diagnosis=diagnose(trace, kind, baseline),
+        diagnosis=diagnosis,
         seen=features(trace, engine, window, steady=steady),
         index=Index(trace),
         whole=window_of(trace, 0, len(trace.snapshots) - 1),

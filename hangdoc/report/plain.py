@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 _SEQUENCES = re.compile(
     "(?:\x1b[\\[]|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, clearing
@@ -30,3 +31,12 @@ def plain(text: str) -> str:
 def unsurrogated(text: str) -> str:
     """Return the text with bytes that were no UTF-8 shown as one sign each, so that it can be encoded."""
     return _SURROGATES.sub(UNREADABLE, text)
+
+
+def encodable(value: Any) -> Any:
+    """Return plain data for JSON with every text in it unsurrogated."""
+    if isinstance(value, str):
+        return unsurrogated(value)
+    if isinstance(value, dict):
+        return {key: encodable(item) for key, item in value.items()}
+    return [encodable(item) for item in value] if isinstance(value, list) else value

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 from hangdoc.errors import HangdocError
+from hangdoc.regular import NotRegularError, open_regular
 from hangdoc.trace import codec, migrate
 from hangdoc.trace.records import SCHEMA, Assembly, DamagedError, Header, Line, Trace, UnknownLine
 
@@ -27,20 +26,17 @@ def read(source: Path | str | bytes) -> Trace:
     """
     if isinstance(source, bytes):
         return _read_chunks([source], "the input")
-    with open_regular(Path(source)) as file:
+    with _open(Path(source)) as file:
         return _read_chunks(chunks_of(file, str(source)), str(source))
 
 
-def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file for reading; HangdocError for anything else, and never a wait (a FIFO has no writer)."""
+def _open(path: Path) -> BinaryIO:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        return open_regular(path)
+    except NotRegularError as error:
+        raise HangdocError(f"{path} is not a hangdoc trace: it is not a regular file", _NOT_A_TRACE) from error
     except (OSError, ValueError) as error:
         raise HangdocError(f"{path} cannot be read: {_reason(error)}") from error
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise HangdocError(f"{path} is not a hangdoc trace: it is not a regular file", _NOT_A_TRACE)
-    return os.fdopen(descriptor, "rb")
 
 
 def chunks_of(file: BinaryIO, name: str) -> Iterator[bytes]:

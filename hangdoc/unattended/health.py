@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import math
-import os
-import stat
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+from hangdoc.regular import open_regular
 from hangdoc.report.plain import plain
 
 SCHEMA = 1
@@ -68,10 +66,7 @@ def judge(path: Path) -> tuple[bool, str]:
 
 def _read(path: Path) -> bytes:
     """Return the beginning of a regular file; OSError for anything else, and never a wait (a FIFO has no writer)."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb", closefd=True) as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file")
+    with open_regular(path) as file:
         return file.read(MOST_BYTES)
 
 

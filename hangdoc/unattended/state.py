@@ -146,8 +146,10 @@ class StateFile:
         text = json.dumps({**head, **self._facts}) + "\n"
         fresh = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         try:
-            fresh.write_text(text, encoding="ascii")
-            fresh.chmod(MODE)
+            fresh.unlink(missing_ok=True)  # of a watch with this pid that was killed, or a link that somebody laid
+            with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, MODE), "w") as file:
+                os.fchmod(file.fileno(), MODE)
+                file.write(text)
             fresh.replace(self._path)
         except OSError:
             with suppress(OSError):

@@ -156,7 +156,7 @@ def _check(proc: Path) -> Reading[str]:
 
 PROBE = Probe(
     name="log",
-    title="Milestones, crash lines and growth of the launch's log",
+    title="milestones, crash lines and growth of the launch's log",
     host=True,
     open=_Log,
     check=_check,

@@ -314,6 +314,7 @@ PRINTING = [
     ("diagnose", str(REPOSITORY / "tests" / "corpus" / "launches" / "absent-barrier.log")),
     ("diagnose", "--json", str(REPOSITORY / "tests" / "corpus" / "launches" / "absent-barrier.log")),
     ("replay", str(REPOSITORY / "tests" / "golden" / "blocked-lock.hangtrace")),
+    ("redact", str(REPOSITORY / "tests" / "corpus" / "launches" / "absent-barrier.log"), "-o", "-"),
 ]
 
 

@@ -112,6 +112,8 @@ def test_wrong_use(tmp_path: Path) -> None:
         ((str(tmp_path),), "is a directory"),
         ((str(tmp_path / "absent"),), "No such file"),
         ((str(path), str(path), "-o", "x"), "-o is one file"),
+        ((str(path), "-o", "-", "--json"), "both go to standard output"),
+        (("-", "--json"), "both go to standard output"),
         ((str(path), "-o", str(tmp_path / "no" / "x")), "cannot be written: No such file"),
     ):
         ended = run("redact", *arguments)

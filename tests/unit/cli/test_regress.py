@@ -81,7 +81,9 @@ def test_junit(hangs: Path, tmp_path: Path) -> None:
 
 
 def test_a_report_that_cannot_be_written_is_two(hangs: Path, tmp_path: Path) -> None:
-    """The junit file's path leads nowhere: one line."""
+    """The junit file's path leads nowhere, or into a FIFO that nobody reads: one line, and no wait."""
+    os.mkfifo(tmp_path / "fifo")
+    assert "fifo cannot be written" in complaint(run("regress", str(hangs), "--junit", str(tmp_path / "fifo")))
     line = complaint(run("regress", str(hangs), "--junit", str(tmp_path / "absent" / "a.xml")))
     assert "a.xml cannot be written: No such file or directory" in line
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import threading
+import urllib.error
 from collections.abc import Iterator
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -130,6 +134,28 @@ def test_a_server_that_is_silent_is_doubted(answering: Answering, monkeypatch: p
     fed = feed([Prompt(0, (1,))], at(answering), Place(answering.directory, "specforge"), lambda _: None, doubt)
     answering.holds.set()
     assert (fed.stopped, len(asked)) == ("it hangs", 3)
+
+
+def test_a_key_that_no_header_can_hold_ends_the_feeding(answering: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing can be sent with it: said at once, without waiting for answers that nobody gives."""
+    monkeypatch.setattr(feeding, "AGAIN_S", 0.0)
+    monkeypatch.setattr(feeding, "SILENT_S", 5.0)
+    place = Place(answering.directory, "specforge")
+    fed = feed([Prompt(0, (1,))], at(answering, "a\nb"), place, lambda _: None, lambda: "nobody answers")
+    assert "Invalid header value" in fed.stopped
+    assert answering.requests == []
+
+
+def test_a_refusal_whose_words_are_lost_is_one_all_the_same() -> None:
+    """The server went away while it said why: the thread that asked must live to tell."""
+
+    class Lost(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            del size
+            raise ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
+
+    refused = urllib.error.HTTPError("http://localhost", 500, "", Message(), Lost())
+    assert feeding.words_of(refused) == "its words were lost ([Errno 104] Connection reset by peer)"
 
 
 def test_samples_that_never_come_are_given_up(answering: Answering, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,6 +135,17 @@ while True: file.write()
     assert path.stat().st_mode & 0o777 == 0o644
 
 
+def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+    """Whoever may write into the folder as well cannot have a watch of root's write somewhere else."""
+    theirs, state = tmp_path / "theirs", tmp_path / "state"
+    theirs.write_text("as it was")
+    (tmp_path / f".state.{os.getpid()}").symlink_to(theirs)
+    StateFile(state).write()
+    assert theirs.read_text() == "as it was"
+    assert not state.is_symlink()
+    assert json.loads(state.read_text())["verdict"] == "undetermined"
+
+
 def test_since_is_when_it_became_so(tmp_path: Path) -> None:
     """`since` stays while verdict and grade do, and moves with them."""
     file = StateFile(tmp_path / "state")

@@ -1,4 +1,4 @@
-"""The file that a page goes to: opened before anything takes time, taken away again when nothing came of it."""
+"""The file that a report goes to: opened before anything takes time, taken away again when nothing came of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hangdoc.errors import HangdocError
 
 
 @dataclass(frozen=True)
-class PageFile:
+class ReportFile:
     """A file that can be written."""
 
     path: Path
@@ -31,17 +31,17 @@ class PageFile:
 
 
 @contextmanager
-def page_file(path: Path) -> Iterator[PageFile]:
-    """Open a file; HangdocError (exit 2) when it cannot be written. What was in it stays until there is a page."""
+def report_file(path: Path) -> Iterator[ReportFile]:
+    """Open a file; HangdocError (exit 2) when it cannot be written. What was in it stays until it is written to."""
     is_new = not os.path.lexists(path)
     try:
-        # O_NONBLOCK: a FIFO that nobody reads is an error, not a wait. No O_TRUNC: an old page stays until then.
+        # O_NONBLOCK: a FIFO that nobody reads is an error, not a wait. No O_TRUNC: an old report stays until then.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     except (OSError, ValueError) as error:
         raise _write_error(path, error) from error
     os.set_blocking(descriptor, True)
     try:
-        yield PageFile(path, descriptor)
+        yield ReportFile(path, descriptor)
     except BaseException:
         if is_new:
             path.unlink(missing_ok=True)
