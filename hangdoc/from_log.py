@@ -9,7 +9,7 @@ from hangdoc.features.baseline import TYPICAL_S
 from hangdoc.features.clock import seconds_between
 from hangdoc.features.features import Features
 from hangdoc.features.outputs import LogState, refused_words
-from hangdoc.features.startup import Rank, Reached, Start, bar_at_end, rank_of
+from hangdoc.features.startup import Reached, Start, bar_at_end, rank_of
 from hangdoc.hypotheses import _log_signs as logs
 from hangdoc.hypotheses._signs import place_of
 from hangdoc.model.diagnosis import LogReport, LogStep
@@ -84,7 +84,7 @@ def _told(events: Sequence[LogEvent]) -> tuple[str, ...]:
 
 
 def _who(event: LogEvent) -> str:
-    return f"{_rank_words(rank_of(event))}: " if event.rank else ""
+    return f"{logs.rank_words(rank_of(event))}: " if event.rank else ""
 
 
 def compared(seen: Features, log: LogState, start: Start) -> tuple[str, ...]:
@@ -150,8 +150,8 @@ def undetermined_log(seen: Features) -> str:
     if start is not None and start.behind:
         more = f" and {len(start.behind) - 1} more have" if len(start.behind) > 1 else " has"
         return (
-            f"{_rank_words(start.behind[0])}{more} not come as far as the others, in {seen.phase}: a log alone does "
-            f"not tell whether that is slow or hung{until}."
+            f"{logs.rank_words(start.behind[0])}{more} not come as far as the others, in {seen.phase}: a log alone "
+            f"does not tell whether that is slow or hung{until}."
         )
     if start is None or start.last is None:
         return f"{_last_words(seen, log)}: a log alone does not tell whether the launch moves{until}."
@@ -223,7 +223,7 @@ def _not_said(seen: Features, last: Reached) -> str:
         return ""
     more = f" and {len(absent) - MOST_NAMED} more" if len(absent) > MOST_NAMED else ""
     have = "has" if len(absent) == 1 else "have"
-    return f", which {', '.join(map(_rank_words, absent[:MOST_NAMED]))}{more} {have} not said and {len(said)} have"
+    return f", which {', '.join(map(logs.rank_words, absent[:MOST_NAMED]))}{more} {have} not said and {len(said)} have"
 
 
 def _last_words(seen: Features, log: LogState) -> str:
@@ -251,10 +251,6 @@ def _complaint(log: LogState) -> str:
 
 MOST_RANKS = 4096
 """Ranks that are looked for. Arbitrary: more than any job of this kind has."""
-
-
-def _rank_words(rank: Rank) -> str:
-    return " ".join(f"{axis.upper()}{number}" for axis, number in rank)
 
 
 def _behind(seen: Features) -> str | None:

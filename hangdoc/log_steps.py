@@ -87,7 +87,7 @@ def _of_last_line(seen: Features, leader: Weighed | None) -> tuple[NextStep, ...
     last = max((*log.milestones, *log.endless, *log.complaints), key=lambda event: event.offset, default=None)
     if last is None or log.errors or log.crashes:
         return ()
-    has_nodes = seen.launch.settings.get("nnodes", "1") != "1" or log.reached("group-on-several-nodes")
+    has_nodes = seen.launch.nodes != 1 or log.reached("group-on-several-nodes")
     if last.name == "rendezvous-begin" and has_nodes:
         return (NextStep(playbook="blocked-in-rendezvous", action=TO_THE_OTHERS),)
     if last.name not in {"nccl-version", "nccl-begins"}:

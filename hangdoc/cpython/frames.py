@@ -133,25 +133,25 @@ class Reader:
 
     def previous(self, data: bytes) -> int:
         """Return the frame that called the one whose header this is; 0 when there is none."""
-        return _pointer(data, self.layout.frame.previous)
+        return pointer_at(data, self.layout.frame.previous)
 
     def frame_of(self, address: int, data: bytes) -> Frame | None:
         """Make a frame of its header."""
         layout = self.layout.frame
         if layout.owner and data[layout.owner] == OWNED_BY_C:
             return None
-        code_at = _pointer(data, layout.code)
+        code_at = pointer_at(data, layout.code)
         code = self.codes.get(code_at) or self.code(code_at)
         first = address + layout.locals
         if layout.instruction:
             stack = first + 8 * code.locals
-            in_use = self._depth(code_at, code, _pointer(data, layout.instruction))
+            in_use = self._depth(code_at, code, pointer_at(data, layout.instruction))
         else:
-            stack = _pointer(data, layout.stack)
+            stack = pointer_at(data, layout.stack)
             in_use = _block_level(data, *layout.blocks)
         if in_use > code.stack_size or not 0 <= stack - first <= 8 * MOST_SLOTS:
             raise UnreadableError("not a frame", "")
-        return Frame(address, code, first, stack, in_use, _pointer(data, layout.globals))
+        return Frame(address, code, first, stack, in_use, pointer_at(data, layout.globals))
 
     def _depth(self, code_at: int, code: Code, instruction: int) -> int:
         # Threads of a pool wait at the same instruction.
@@ -237,7 +237,8 @@ class Reader:
         return self.image.read(address + BYTES_DATA, size) if size else b""
 
 
-def _pointer(data: bytes, offset: int) -> int:
+def pointer_at(data: bytes, offset: int) -> int:
+    """Return the pointer that lies so far into what was read."""
     return int.from_bytes(data[offset : offset + 8], "little")
 
 

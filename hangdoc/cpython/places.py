@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hangdoc.cpython.frames import CODE_UNIT_BYTES, Reader
+from hangdoc.cpython.frames import CODE_UNIT_BYTES, Reader, pointer_at
 from hangdoc.cpython.layouts import JUMPS_BACK
 from hangdoc.cpython.runtime import PythonThread, Runtime
 from hangdoc.memory.image import Image, UnknownLayoutError, UnreadableError, u64
@@ -122,8 +122,4 @@ def _place(image: Image, runtime: Runtime, thread: PythonThread) -> Place | None
         return None
     if not data:
         return None
-    return Place(frame, _pointer(data, layout.frame.code), _pointer(data, layout.frame.instruction))
-
-
-def _pointer(data: bytes, offset: int) -> int:
-    return int.from_bytes(data[offset : offset + 8], "little")
+    return Place(frame, pointer_at(data, layout.frame.code), pointer_at(data, layout.frame.instruction))

@@ -148,7 +148,7 @@ LOG_LINES = (
     _line("http-started", r"^INFO:\s+Started server process \[(?P<pid>\d+)", "Started server process", "warmup"),
     _line("http-listening", r"^INFO:\s+Uvicorn running on|^Starting vLLM (?:API )?server", "Uvicorn running", "warmup"),
     _line("ready", r"^INFO:\s+Application startup complete", "Application startup complete", "ready"),
-    _line("decode-batch", r"Avg prompt throughput:.*Running: (?P<running>\d+) reqs", "throughput", kind="batch"),
+    _line("throughput", r"Avg prompt throughput:.*Running: (?P<running>\d+) reqs", "throughput", kind="batch"),
     _line("generate-done", r'"POST /(?:generate|v1/\S+) HTTP/1.1" 200', "POST 200", kind="batch"),
     _line("request-failed", r'"POST /(?:generate|v1/\S+) HTTP/1.1" (?P<status>[45]\d\d)', "POST failed", kind="batch"),
     _line("health-answered", r'"GET /health(?:_generate)? HTTP/1.1" 200', "GET health 200", kind="batch"),

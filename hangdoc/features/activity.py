@@ -89,9 +89,7 @@ def own_threads(member: Member) -> Reading[tuple[ThreadMotion, ...]]:
 
 
 def _own_threads(member: Member) -> Reading[tuple[ThreadMotion, ...]]:
-    if isinstance(member.motion, Missing):
-        return member.motion
-    clocks = member.motion.value.threads
+    clocks = member.clocks
     if isinstance(clocks, Missing):
         return clocks
     tids = {member.key.pid}

@@ -32,15 +32,16 @@ def seconds_between(begin: str, end: str) -> Reading[float]:
 
 
 def later(stamp: str, seconds: float) -> str:
-    """Return a time of a log some seconds later, in the same writing; "" for what is no time.
+    """Return a time of a log some seconds later, in the same writing; "" for what is no time, or beyond the last one.
 
     >>> later("23:59:58", 4), later("12-31 23:59:59", 1), later("", 1)
     ('00:00:02', '01-01 00:00:00', '')
     """
     begin = _moment(stamp)
-    if begin is None:
+    try:
+        return "" if begin is None else f"{begin + timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S}"[-len(stamp) :]
+    except OverflowError:
         return ""
-    return f"{begin + timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S}"[-len(stamp) :]
 
 
 def _moment(stamp: str) -> datetime | None:

@@ -83,6 +83,11 @@ class Dumps:
         """How many dumps there are."""
         return len(self.times_ns)
 
+    @property
+    def seconds(self) -> float:
+        """Over how long they were taken."""
+        return (self.times_ns[-1] - self.times_ns[0]) / 1e9 if self.times_ns else 0.0
+
 
 def dumps(index: Index, process: ProcessKey, window: Window, stacks: Sequence[Stack], engine: Engine) -> Reading[Dumps]:
     """Return the dumps of one process within a window; Missing when there is none."""

@@ -15,7 +15,7 @@ from hangdoc.features.index import Index, Window
 from hangdoc.features.links import recent_links
 from hangdoc.features.lock_files import Polled, polled_lock_files
 from hangdoc.features.locks import TimedLocks, recent_locks
-from hangdoc.features.motion import Flow, Motion, flow, motion
+from hangdoc.features.motion import Flow, Motion, ThreadMotion, flow, motion
 from hangdoc.features.native import NativePlace, dumped_kernels, native_place
 from hangdoc.features.outputs import LogState, OutputFile, descriptors, log_state, opened_gpu, outputs
 from hangdoc.features.phases import launch_phase, member_phase
@@ -93,12 +93,18 @@ class Member:
     @cached_property
     def burning_natives(self) -> tuple[str, ...]:
         """The names of its threads without a Python stack that burn CPU, such as NCCL's proxy; none when unread."""
-        if isinstance(self.motion, Missing) or isinstance(self.dumps, Missing):
+        clocks = self.clocks
+        if isinstance(clocks, Missing) or isinstance(self.dumps, Missing):
             return ()
-        clocks = self.motion.value.threads
         python = self.dumps.value.threads
-        found = () if isinstance(clocks, Missing) else clocks.value.values()
-        return tuple(one.name for one in found if one.tid not in python and one.demand_ratio >= BURNS_RATIO)
+        return tuple(
+            one.name for one in clocks.value.values() if one.tid not in python and one.demand_ratio >= BURNS_RATIO
+        )
+
+    @property
+    def clocks(self) -> Reading[dict[int, ThreadMotion]]:
+        """How much each of its threads ran, by thread."""
+        return self.motion if isinstance(self.motion, Missing) else self.motion.value.threads
 
     @property
     def main(self) -> Reading[ThreadHistory]:

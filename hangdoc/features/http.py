@@ -16,6 +16,8 @@ SILENCES = 2
 NEWEST_S = 60.0
 """Age from which an answer says nothing of now; twice the pause between questions while a launch is well. Arbitrary."""
 
+NO_COUNTER = Missing(PROBE, "unsupported", "the server publishes no counter of tokens")
+
 _TOO_OLD = Missing(PROBE, "not-taken", "the counters were not read in this window")
 
 KEPT = 12
@@ -88,20 +90,23 @@ def _newest(one: Http, field: str) -> Reading[int]:
 
 
 def _moved(newest: Http, last: list[ServerMetrics]) -> Reading[int]:
+    """Return what was counted between two readings, by the counters that both have."""
     if isinstance(newest.metrics, Missing):
         return newest.metrics
     if len(last) < 2:
         return Missing(PROBE, "not-taken", "the counters were read only once")
-    before, after = map(_counted, last)
-    if isinstance(before, Missing) or isinstance(after, Missing):
-        return Missing(PROBE, "unsupported", "the server publishes no counter of tokens")
-    return Known(max(0, after.value - before.value))
+    before, after = last
+    pairs = ((before.tokens, after.tokens), (before.finished, after.finished))
+    both = [(then.value, now.value) for then, now in pairs if isinstance(then, Known) and isinstance(now, Known)]
+    if not both:
+        return NO_COUNTER
+    return Known(max(0, sum(now - then for then, now in both)))
 
 
 def _counted(metrics: ServerMetrics) -> Reading[int]:
     """Add up what only grows: tokens, and requests that ended."""
     known = [one.value for one in (metrics.tokens, metrics.finished) if isinstance(one, Known)]
-    return Known(sum(known)) if known else Missing(PROBE, "unsupported", "the server publishes no counter of tokens")
+    return Known(sum(known)) if known else NO_COUNTER
 
 
 def _frozen_s(counted: list[tuple[int, ServerMetrics]]) -> float:

@@ -8,6 +8,7 @@ from hangdoc.features.features import Features
 from hangdoc.features.index import Index
 from hangdoc.features.outputs import OutputFile
 from hangdoc.model.diagnosis import MissingReading
+from hangdoc.model.gpu import Gpu
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Known, Missing
 from hangdoc.trace.records import Trace
@@ -22,6 +23,8 @@ def missing_readings(index: Index, seen: Features) -> tuple[MissingReading, ...]
         found.append((None, seen.launch.engine_version))
     if isinstance(seen.gpus, Missing):
         found.append((None, seen.gpus))
+    else:
+        found += [(None, lack) for gpu in seen.gpus.value.devices for lack in _of_gpu(gpu)]
     if isinstance(seen.log, Known) and not seen.log.value.until_known:
         found.append((None, UNTIL_WHEN))
     for member in seen.members.values():
@@ -55,6 +58,13 @@ def _lacks(output: OutputFile) -> tuple[Missing, ...]:
         return (output.hidden,)
     found = output.hidden.value
     return (*found.lacks, *([found.tail] if isinstance(found.tail, Missing) else []))
+
+
+def _of_gpu(gpu: Gpu) -> tuple[Missing, ...]:
+    """Return what the document has no value for of a GPU."""
+    users = gpu.processes.value if isinstance(gpu.processes, Known) else ()
+    readings = (gpu.used_bytes, gpu.util_ratio, gpu.power_w, gpu.processes, *(user.used_bytes for user in users))
+    return tuple(reading for reading in readings if isinstance(reading, Missing))
 
 
 def _row(process: ProcessKey | None, missing: Missing) -> MissingReading:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hangdoc.features.hidden import Hidden, hidden, holding, last_look
 from hangdoc.features.index import Index, Window
 from hangdoc.model.fd import OpenFile, OpenFiles
-from hangdoc.model.log import HEALTH_CHECKS, LogEvent, LogTail, Phase
+from hangdoc.model.log import HEALTH_CHECKS, REVIEWS, LogEvent, LogTail, Phase
 from hangdoc.model.process import Process, ProcessKey
 from hangdoc.model.reading import Known, Missing, Reading
 
@@ -133,7 +133,10 @@ def _last_of_each(every: list[LogEvent]) -> tuple[LogEvent, ...]:
 
 
 def _fresh(every: list[LogEvent], inside: tuple[LogEvent, ...]) -> tuple[LogEvent, ...]:
-    """Leave out progress bars that stand: a monitor thread draws them again every 10 s in a hung process too."""
+    """Leave out what a hung launch prints as well: bars that stand, answers of those in front, looks back.
+
+    A monitor thread draws bars again every 10 s. The HTTP server answers health checks and refuses requests by itself.
+    """
     before: dict[str, tuple[str, float | None]] = {}
     moved = set()
     for event in every:
@@ -141,7 +144,10 @@ def _fresh(every: list[LogEvent], inside: tuple[LogEvent, ...]) -> tuple[LogEven
         if event.kind != "progress" or before.get(event.name, told) != told:
             moved.add(event.offset)
         before[event.name] = told
-    return tuple(event for event in inside if event.offset in moved)
+    return tuple(event for event in inside if event.offset in moved and event.name not in _NO_PROGRESS)
+
+
+_NO_PROGRESS = HEALTH_CHECKS | REVIEWS | {"request-failed"}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Outcome, Present, Unread
-from hangdoc.features.frames import is_file
+from hangdoc.features.frames import bare_name, is_file
 from hangdoc.features.ranks import Comparison, StackClass
 from hangdoc.hypotheses import _ranks as ranks
 from hangdoc.hypotheses import _signs as signs
@@ -59,7 +59,7 @@ def nobody_else_can_come(case: Case) -> Outcome:
 def in_hicache(one: StackClass) -> bool:
     """Tell whether a class stands in a collective of the hierarchical cache."""
     for frame in one.stack:
-        name = frame.function.rsplit(".", 1)[-1]
+        name = bare_name(frame.function)
         known = name in HICACHE_FUNCTIONS or "prefetch" in name or "hicache" in name
         if known and any(is_file(frame.file, file) for file in HICACHE_FILES):
             return True

@@ -30,8 +30,7 @@ _EVENT_LOOP = re.compile(r"event_loop_\w+")
 
 def seen_s(member: Member) -> float:
     """Return over how many seconds the stacks of a member were taken; 0 without any."""
-    times = member.dumps.value.times_ns if isinstance(member.dumps, Known) else ()
-    return (times[-1] - times[0]) / 1e9 if times else 0.0
+    return member.dumps.value.seconds if isinstance(member.dumps, Known) else 0.0
 
 
 def lost_below_event_loop(member: Member, thread: ThreadHistory) -> Loop | None:

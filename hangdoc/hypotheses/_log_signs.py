@@ -209,6 +209,12 @@ def goes_on_after(features: Features, event: LogEvent) -> LogEvent | None:
     return _everybody_stepped(event, [one for one in later if one.kind == "milestone"], features)
 
 
+def went_on(features: Features, event: LogEvent | None) -> Outcome:
+    """Tell whether an event was survived; None: there was none."""
+    later = None if event is None else goes_on_after(features, event)
+    return Absent("nothing came after it") if later is None else Present(f"after that its log went on: {later.text}")
+
+
 def _work(log: LogState) -> list[LogEvent]:
     """Return the lines that prove that somebody went on."""
     every = (*log.milestones, *log.endless)

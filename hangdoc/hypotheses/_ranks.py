@@ -32,8 +32,7 @@ def stands(member: Member) -> Outcome:
     main = member.main.value
     if motion_of(main) == "moving":
         return Absent(f"the stack of {name} moves: last in {signs.where(main)}")
-    times = () if isinstance(member.dumps, Missing) else member.dumps.value.times_ns
-    seen_s = (times[-1] - times[0]) / 1e9 if times else 0.0
+    seen_s = 0.0 if isinstance(member.dumps, Missing) else member.dumps.value.seconds
     if len(main.views) < FEWEST_DUMPS or seen_s < STANDS_S:
         return Unread(f"whether {name} stands: seen for {seen_s:.0f} s only in {signs.where(main)}")
     return Present(f"{name} stood in {signs.where(main)} for {seen_s:.0f} s")
@@ -108,20 +107,9 @@ def several_ranks(case: Case) -> Outcome:
     return Present(f"{count} ranks run here") if count > 1 else Absent("there is no other rank")
 
 
-def nodes_of(features: Features) -> int | None:
-    """Return over how many nodes the launch is spread; None when its options do not say so plainly (torchrun's "1:4").
-
-    >>> from types import SimpleNamespace as Made
-    >>> [nodes_of(Made(launch=Made(settings={"nnodes": text}))) for text in ("2", "1:1", "1:4", "many")]
-    [2, 1, None, None]
-    """
-    least, _, most = features.launch.settings.get("nnodes", "1").partition(":")
-    return int(least) if least.isdigit() and most in {"", least} else None
-
-
 def one_node(case: Case) -> Outcome:
     """The launch was told of no node but this one."""
-    nodes = nodes_of(case.features)
+    nodes = case.features.launch.nodes
     if nodes is None:
         return Unread("over how many nodes the launch is spread")
     if nodes > 1:
@@ -131,7 +119,7 @@ def one_node(case: Case) -> Outcome:
 
 def several_nodes(case: Case) -> Outcome:
     """The launch was told of more nodes than this one."""
-    nodes = nodes_of(case.features)
+    nodes = case.features.launch.nodes
     if nodes is None:
         return Unread("over how many nodes the launch is spread")
     if nodes > 1:

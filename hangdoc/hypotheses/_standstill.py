@@ -45,7 +45,7 @@ def process_may_go_on(features: Features, member: Member, but: int | None = None
     if signs.is_zombie(member) or is_stopped(member):
         return ()
     name = signs.name_of(member.process)
-    clocks = member.motion if isinstance(member.motion, Missing) else member.motion.value.threads
+    clocks = member.clocks
     if isinstance(clocks, Missing):
         return f"whether {name} may go on was not to be read"
     if (number := handler_of(member, TIMERS)) is not None:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from hangdoc.criteria import Absent, Case, Outcome, Present, Unread
 from hangdoc.features.features import Member
 from hangdoc.features.launch_waits import standing_links
+from hangdoc.hypotheses._signs import name_of
 from hangdoc.model.link import Link
 from hangdoc.model.reading import Known, Missing
 
 STOPPED_STATES = {"T": "stopped by a signal", "t": "stopped by a tracer"}
 """Letters of /proc/PID/stat, and what they mean."""
+
+
+def no_rank_is_stopped(case: Case) -> Outcome:
+    """Every rank can run: none is stopped by a signal or by a tracer."""
+    for member in case.features.movers:
+        if isinstance(member.motion, Missing):
+            return Unread.of(member.motion, f"whether {name_of(member.process)} is stopped")
+        if (state := member.motion.value.state) in STOPPED_STATES:
+            return Absent(f"{name_of(member.process)} is {STOPPED_STATES[state]}")
+    return Present("no rank is stopped")
 
 
 def is_stopped(member: Member) -> bool:

@@ -64,7 +64,7 @@ def every_other_thread_is_parked(member: Member, tid: int | None = None) -> Read
 
     Each waits without a timeout for what only a thread of its own process can do, the end of one included.
     """
-    clocks = member.motion if isinstance(member.motion, Missing) else member.motion.value.threads
+    clocks = member.clocks
     if isinstance(clocks, Missing):
         return clocks
     for other in sorted(set(clocks.value) - {tid}):

@@ -89,7 +89,7 @@ def _native_that_may_wake_it(member: Member) -> Unread | None:
     Those that every torch program has, which poll for ever, bring nobody out of a lock.
     """
     name = signs.name_of(member.process)
-    clocks = member.motion if isinstance(member.motion, Missing) else member.motion.value.threads
+    clocks = member.clocks
     if isinstance(clocks, Missing):
         return Unread.of(clocks, f"native threads of {name}")
     python = set(member.dumps.value.threads) if isinstance(member.dumps, Known) else set()

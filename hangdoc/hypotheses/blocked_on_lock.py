@@ -77,7 +77,7 @@ def _threads(member: Member) -> Reading[tuple[int, ...]]:
     if not is_native(member):
         workers = worker_threads(member)
         return workers if isinstance(workers, Missing) else Known(tuple(thread.tid for thread in workers.value))
-    clocks = member.motion if isinstance(member.motion, Missing) else member.motion.value.threads
+    clocks = member.clocks
     if isinstance(clocks, Missing):
         return clocks
     return Known(tuple(sorted(clocks.value, key=lambda tid: (tid != member.key.pid, tid))))
@@ -194,7 +194,7 @@ def _runs(case: Case, edge: Edge) -> bool:
 
 
 def _is_still(member: Member, tid: int) -> bool:
-    clocks = member.motion if isinstance(member.motion, Missing) else member.motion.value.threads
+    clocks = member.clocks
     return isinstance(clocks, Known) and tid in clocks.value and clocks.value[tid].is_still
 
 

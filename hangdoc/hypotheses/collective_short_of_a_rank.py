@@ -5,7 +5,7 @@ Tested with a stand-in for RAS and by answers measured on one H200; not yet seen
 
 from __future__ import annotations
 
-from hangdoc.criteria import Case, Hypothesis, Outcome
+from hangdoc.criteria import Case, Hypothesis
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._ras import counts_name_it, flight_recorder_names_it
 from hangdoc.hypotheses.blocked_in_host_collective import stands_still
@@ -13,11 +13,6 @@ from hangdoc.hypotheses.gpu_kernel_spins import waits_for_requests
 from hangdoc.hypotheses.rank_out_of_gpu_collective import is_asleep_or_in_another_collective
 from hangdoc.model.diagnosis import Culprit, Wait, WaitEnd
 from hangdoc.model.reading import Missing
-
-
-def _counts_for_it(case: Case) -> Outcome:
-    """NCCL's own counts name it."""
-    return counts_name_it(case)
 
 
 def _culprits(case: Case) -> tuple[Culprit, ...]:
@@ -53,7 +48,7 @@ HYPOTHESIS = Hypothesis(
         signs.readings_are_steady,
     ),
     supporting=(
-        _counts_for_it,
+        counts_name_it,
         is_asleep_or_in_another_collective,
         flight_recorder_names_it,
         signs.log_is_silent_too_long,

@@ -44,12 +44,12 @@ def _asks_for_a_compile(case: Case) -> Outcome:
     if main.value.last.meaning.does("compile"):
         return Present(f"{name} is inside a build: {signs.where(main.value)}")
     done = activity(case.patient)
-    if isinstance(done, Known) and done.value != "spins" and _owncompilers_run(case):
+    if isinstance(done, Known) and done.value != "spins" and _own_compilers_run(case):
         return Present(f"{name} waits while a compiler that it started runs")
     return Absent(f"{name} is not inside a build")
 
 
-def _owncompilers_run(case: Case) -> bool:
+def _own_compilers_run(case: Case) -> bool:
     return any(
         demand >= BUSY_COMPILERS_RATIO
         for member in case.features.members.values()

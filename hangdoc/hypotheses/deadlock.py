@@ -85,7 +85,7 @@ def _thread_moved(member: Member, edge: Edge) -> Absent | Unread | None:
     """Look whether a thread ran; who waits for the interpreter lock wakes every 5 ms to ask for it again."""
     tid = starts_at(edge)[1]
     name = f"thread {tid} of {signs.name_of(member.process)}"
-    clocks = member.motion if isinstance(member.motion, Missing) else member.motion.value.threads
+    clocks = member.clocks
     if isinstance(clocks, Missing):
         return Unread.of(clocks, f"what {name} does")
     if tid not in clocks.value:

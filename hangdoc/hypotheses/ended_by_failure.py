@@ -88,17 +88,7 @@ def _how(departure: Departure) -> str:
 
 
 def _culprits(case: Case) -> tuple[Culprit, ...]:
-    return tuple(
-        Culprit(
-            pid=one.process.key.pid,
-            start_ticks=one.process.key.start_ticks,
-            tid=one.process.key.pid,
-            role=one.process.role,
-            rank=one.process.rank,
-            reason=_how(one),
-        )
-        for one in _failed(case.features)[:1]
-    )
+    return tuple(signs.process_as_culprit(one.process, _how(one)) for one in _failed(case.features)[:1])
 
 
 def _headline(case: Case) -> str:

@@ -7,7 +7,6 @@ from hangdoc.features.features import Member
 from hangdoc.hypotheses import _ranks as ranks
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.model.diagnosis import Culprit
-from hangdoc.model.process import Process
 from hangdoc.model.reading import Missing
 
 NOTHING_TO_REGISTER = "graph addresses: 0"
@@ -79,18 +78,11 @@ def _some_left_and_some_did_not(case: Case) -> Outcome:
 def _culprits(case: Case) -> tuple[Culprit, ...]:
     dead = signs.the_first_dead(case.features) if signs.the_dead(case.features) else ()
     if dead:
-        return tuple(_culprit(process, "died while graphs were captured") for process in dead)
+        return tuple(signs.process_as_culprit(process, "died while graphs were captured") for process in dead)
     left = _leavers(case)
     if len(left) == len(case.features.movers):
         return ()
     return tuple(signs.culprit(member, "failed in the capture; its error is not printed yet") for member in left)
-
-
-def _culprit(process: Process, reason: str) -> Culprit:
-    key = process.key
-    return Culprit(
-        pid=key.pid, start_ticks=key.start_ticks, tid=key.pid, role=process.role, rank=process.rank, reason=reason
-    )
 
 
 HYPOTHESIS = Hypothesis(

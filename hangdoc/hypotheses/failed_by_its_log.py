@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.features import Features
+from hangdoc.features.startup import rank_of
 from hangdoc.hypotheses import _log_signs as logs
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._log_advice import advice
@@ -54,8 +55,7 @@ def _first(features: Features) -> LogEvent | None:
 
 
 def _by(event: LogEvent) -> str:
-    rank = " ".join(f"{axis.upper()}{number}" for axis, number in sorted(event.rank.items()))
-    return f"{rank}: " if rank else ""
+    return f"{logs.rank_words(rank_of(event))}: " if event.rank else ""
 
 
 def _watchdog_came_first(case: Case) -> Outcome:
@@ -69,10 +69,7 @@ def _watchdog_came_first(case: Case) -> Outcome:
 def _it_went_on(case: Case) -> Outcome:
     """Batches or steps of the start came after every failure: all were survived."""
     found = logs.failures(case.features)
-    later = logs.goes_on_after(case.features, found[-1]) if found and not logs.lasting(case.features) else None
-    return (
-        Present(f"after that its log went on: {later.text}") if later is not None else Absent("nothing came after it")
-    )
+    return logs.went_on(case.features, found[-1] if found and not logs.lasting(case.features) else None)
 
 
 def _one_failed_by_itself(case: Case) -> Outcome:

@@ -59,8 +59,8 @@ def sentence_of(case: Case) -> str:
 
 def _burns(case: Case) -> Outcome:
     """The holder is on a CPU, or waiting for one, nearly all the time."""
-    name, motion = signs.name_of(case.patient.process), case.patient.motion
-    clocks = motion if isinstance(motion, Missing) else motion.value.threads
+    name = signs.name_of(case.patient.process)
+    clocks = case.patient.clocks
     if isinstance(clocks, Missing):
         return Unread.of(clocks, f"threads of {name}")
     burning = {tid for tid, thread in clocks.value.items() if thread.demand_ratio >= SPIN_DEMAND_RATIO}

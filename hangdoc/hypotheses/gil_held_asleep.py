@@ -13,14 +13,14 @@ from hangdoc.model.reading import Missing
 
 def _sleeps(case: Case) -> Outcome:
     """The holder did not execute one instruction."""
-    name, motion = signs.name_of(case.patient.process), case.patient.motion
+    name = signs.name_of(case.patient.process)
     found = starvation_of(case)
     if isinstance(found, Missing):
         return Unread.of(found, f"who holds the interpreter lock of {name}")
     if found.value is None:
         return Absent(f"no thread of {name} keeps the interpreter lock from others")
     holder = found.value.holder_tid
-    clocks = motion if isinstance(motion, Missing) else motion.value.threads
+    clocks = case.patient.clocks
     if isinstance(clocks, Missing):
         return Unread.of(clocks, f"threads of {name}")
     if holder not in clocks.value:

@@ -25,7 +25,7 @@ def _waits_outside_python(case: Case) -> Outcome:
     member, name = case.patient, signs.name_of(case.patient.process)
     if isinstance(member.main, Missing):
         return Unread.of(member.main, f"stack of {name}")
-    clocks = member.motion if isinstance(member.motion, Missing) else member.motion.value.threads
+    clocks = member.clocks
     if isinstance(clocks, Missing):
         return Unread.of(clocks, f"what {name} does")
     main = clocks.value.get(member.key.pid)

@@ -8,7 +8,7 @@ from hangdoc.features.frames import bare_name
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._event_loops import place_below_event_loop
 from hangdoc.hypotheses._http import http_answers, http_is_silent
-from hangdoc.hypotheses._stops import STOPPED_STATES
+from hangdoc.hypotheses._stops import no_rank_is_stopped
 from hangdoc.model.reading import Missing
 
 
@@ -29,12 +29,10 @@ def _every_rank_goes_round(case: Case) -> Outcome:
 
 def _the_loop_turns(case: Case) -> Outcome:
     """Every rank's loop turns, or sleeps between polls because it was told to; none is in state T or t."""
+    if not isinstance(runs := no_rank_is_stopped(case), Present):
+        return runs
     for member in case.features.movers:
         name = signs.name_of(member.process)
-        if isinstance(member.motion, Missing):
-            return Unread.of(member.motion, f"whether {name} is stopped")
-        if (state := member.motion.value.state) in STOPPED_STATES:
-            return Absent(f"{name} is {STOPPED_STATES[state]}: its loop does not turn")
         if not isinstance(member.main, Missing) and member.main.value.always_does("idle-poll"):
             continue
         done = activity(member)

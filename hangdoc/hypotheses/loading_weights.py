@@ -37,11 +37,10 @@ _LOOKS_AGAIN = frozenset({"lock", "queue", "future", "file-lock", "rendezvous", 
 
 def _stirs_in_its_own_code(member: Member) -> bool:
     """Tell whether a thread that wakes does so in the loader, and not in a library's wait with a timeout."""
-    threads = worker_threads(member)
-    if isinstance(threads, Missing) or isinstance(member.motion, Missing):
+    threads, clocks = worker_threads(member), member.clocks
+    if isinstance(threads, Missing) or isinstance(clocks, Missing):
         return False
-    clocks = member.motion.value.threads
-    return not isinstance(clocks, Missing) and any(
+    return any(
         thread.tid in clocks.value
         and not clocks.value[thread.tid].is_still
         and not _LOOKS_AGAIN.intersection(thread.last.meaning.activities[:1])

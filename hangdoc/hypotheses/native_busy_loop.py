@@ -21,10 +21,7 @@ SWITCHES_PER_S = 5000.0
 
 
 def _restless(case: Case) -> Reading[ThreadMotion | None]:
-    motion = case.patient.motion
-    if isinstance(motion, Missing):
-        return motion
-    threads = motion.value.threads
+    threads = case.patient.clocks
     if isinstance(threads, Missing):
         return threads
     main = threads.value.get(case.patient.key.pid)

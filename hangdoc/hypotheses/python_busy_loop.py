@@ -26,9 +26,7 @@ alike prove nothing; with three the function at least did not return for seconds
 
 def spinning_thread(member: Member) -> Reading[ThreadHistory | None]:
     """Return the member's Python thread with the highest demand, if that one burns CPU."""
-    if isinstance(member.motion, Missing):
-        return member.motion
-    clocks = member.motion.value.threads
+    clocks = member.clocks
     if isinstance(clocks, Missing):
         return clocks
     if all(thread.demand_ratio < SPIN_DEMAND_RATIO for thread in clocks.value.values()):
@@ -224,8 +222,7 @@ def _is_no_poll(case: Case) -> Outcome:
     thread = spinning_thread(case.patient)
     if isinstance(thread, Known) and thread.value is not None and (turns := _turns_an_event_loop(thread.value)):
         return Unread(f"it may be an event loop that goes round: {signs.place_of(turns)}")
-    motion = case.patient.motion
-    clocks = motion if isinstance(motion, Missing) else motion.value.threads
+    clocks = case.patient.clocks
     if isinstance(thread, Missing) or isinstance(clocks, Missing) or thread.value is None:
         return Unread("whether it polls for requests")
     if _asks_for_files(thread.value) and (rank := waiting_rank(case)) is not None:

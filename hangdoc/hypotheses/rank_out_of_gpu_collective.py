@@ -11,13 +11,11 @@ from hangdoc.hypotheses import _ranks as ranks
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._kernels import gpus_spin
 from hangdoc.hypotheses._ras import counts_name_it, flight_recorder_names_it
+from hangdoc.hypotheses._stops import STOPPED_STATES
 from hangdoc.hypotheses.blocked_in_host_collective import stands_still, will_not_come_by_itself
 from hangdoc.model.diagnosis import Culprit, Wait, WaitEnd
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Known, Missing
-
-STOPPED = frozenset({"T", "t"})
-"""States of a process that a signal or a tracer stopped: whoever is in one does not come by itself."""
 
 
 def _others(case: Case) -> tuple[ProcessKey, ...]:
@@ -76,7 +74,7 @@ def is_asleep_or_in_another_collective(case: Case) -> Outcome:
     A rank that waits for a disk, a peer, a child or the end of a short sleep may only be slow.
     """
     main, motion = case.patient.main, case.patient.motion
-    if not isinstance(motion, Missing) and all(state in STOPPED for state in motion.value.states):
+    if not isinstance(motion, Missing) and all(state in STOPPED_STATES for state in motion.value.states):
         return Present(f"{signs.name_of(case.patient.process)} is stopped (state {motion.value.state})")
     if not isinstance(main, Missing) and main.value.always_does("collective"):
         return Present(f"{signs.name_of(case.patient.process)} waits in another collective: {signs.where(main.value)}")

@@ -6,6 +6,7 @@ from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.features import Member
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._http import counters_rise, http_is_silent
+from hangdoc.hypotheses._stops import no_rank_is_stopped
 from hangdoc.hypotheses.idle_poll import still_starting
 from hangdoc.model.reading import Missing
 
@@ -62,7 +63,7 @@ HYPOTHESIS = Hypothesis(
     name="healthy-serving",
     verdict="healthy",
     suspects=signs.the_launch,
-    essential=(_some_rank_runs_batches, _results_come_out),
+    essential=(_some_rank_runs_batches, no_rank_is_stopped, _results_come_out),
     supporting=(_results_come_out,),
     confirm_at=1,
     contrary=(http_is_silent,),

@@ -45,8 +45,14 @@ class SmiTable:
         return True
 
     def gpus(self) -> Gpus | None:
-        """Return what the table says; None when there was none."""
-        return Gpus(tuple(self._devices[index] for index in sorted(self._devices))) if self._devices else None
+        """Return what the table says; None when there was none.
+
+        Where it lists no process at all it was not pasted whole, or printed in a container, whose own it does not see.
+        """
+        found = [self._devices[index] for index in sorted(self._devices)]
+        if all(gpu.processes == Known(()) for gpu in found):
+            found = [replace(gpu, processes=_NONE_LISTED) for gpu in found]
+        return Gpus(tuple(found)) if found else None
 
     def _device(self, index: int, name: str, match: re.Match[str]) -> None:
         self._head = None
@@ -69,6 +75,9 @@ class SmiTable:
             return
         user = GpuProcess(int(match["pid"]), Known(int(match["used"]) * _MIB))
         self._devices[gpu.index] = replace(gpu, processes=Known((*gpu.processes.value, user)))
+
+
+_NONE_LISTED = Missing("gpu", "not-in-input", "nvidia-smi lists no process")
 
 
 def _share(percent: str | None) -> Reading[float]:

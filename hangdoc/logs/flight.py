@@ -65,6 +65,7 @@ def parse(data: bytes) -> tuple[Count, ...]:
         AttributeError,
         IndexError,
         RecursionError,
+        OverflowError,
         EOFError,
         pickle.PickleError,
     ) as e:
@@ -92,9 +93,17 @@ def _name(entry: Mapping[str, Any]) -> str:
 def _by_status(status: Mapping[str, Mapping[str, Any]], names: Mapping[str, str]) -> dict[str, Count]:
     named = {names.get(str(number), str(number)): one for number, one in status.items()}
     return {
-        name: Count(name, int(one["last_enqueued_collective"]), int(one["last_completed_collective"]))
+        name: Count(name, _number(one["last_enqueued_collective"]), _number(one["last_completed_collective"]))
         for name, one in named.items()
     }
+
+
+def _number(told: Any) -> int:
+    """Return the number of a collective; ValueError or OverflowError for what is none."""
+    number = int(told)
+    if not -1 <= number < 1 << 63:
+        raise ValueError(f"collective {str(number)[:20]}")
+    return number
 
 
 def _by_entries(entries: Sequence[Mapping[str, Any]]) -> dict[str, Count]:
@@ -103,7 +112,7 @@ def _by_entries(entries: Sequence[Mapping[str, Any]]) -> dict[str, Count]:
     for entry in entries:
         if entry.get("is_p2p"):
             continue
-        name, number = _name(entry), int(entry.get("collective_seq_id", entry.get("seq_id", -1)))
+        name, number = _name(entry), _number(entry.get("collective_seq_id", entry.get("seq_id", -1)))
         is_done = entry.get("state") == "completed" or bool(entry.get("retired"))
         before = found.get(name, Count(name, -1, -1))
         found[name] = Count(name, max(before.enqueued, number), max(before.completed, number if is_done else -1))

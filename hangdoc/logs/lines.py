@@ -97,10 +97,30 @@ def read_line(line: str, engine: Engine, offset: int = 0) -> LogEvent | None:
     if body.startswith(_ECHOES):
         return None
     for known in candidates(body, engine):
-        if (match := known.pattern.search(body)) is not None:
+        if (match := known.pattern.search(body)) is not None and _counts(match):
             told = replace(bare, rank=_rank(prefix, bare), stamp=stamp_of(line) or bare.stamp)
             return _event(known, match, _by_task(told, known, engine), offset)
     return None
+
+
+_WORDS = frozenset({"request"})
+"""Groups whose text is a name, even where it has digits alone."""
+
+
+def _counts(match: re.Match[str]) -> bool:
+    """Tell whether all numbers of a line may be some: others are damaged, or no such line."""
+    groups = match.groupdict().items()
+    return not any(
+        value and name not in _WORDS and _DIGITS.fullmatch(value) and not _NUMBER.fullmatch(value)
+        for name, value in groups
+    )
+
+
+MOST_DIGITS = 15
+"""What a double holds to the last digit; no rank, pid or count has more."""
+
+_NUMBER = re.compile(rf"-?\d{{1,{MOST_DIGITS}}}", re.ASCII)
+_DIGITS = re.compile(r"-?\d+")
 
 
 def _rank(prefix: re.Match[str] | None, bare: Unwrapped) -> dict[str, int]:
@@ -120,7 +140,7 @@ def _by_task(line: Unwrapped, known: LogLine, engine: Engine) -> Unwrapped:
 
 def _event(known: LogLine, match: re.Match[str], line: Unwrapped, offset: int) -> LogEvent:
     groups = {name: value for name, value in match.groupdict().items() if value is not None}
-    numbers = {name: float(value) for name, value in groups.items() if re.fullmatch(r"-?\d{1,15}", value, re.ASCII)}
+    numbers = {name: float(value) for name, value in groups.items() if _NUMBER.fullmatch(value)}
     if "request" in groups:
         numbers["request"] = float(crc32(groups["request"].encode()))
     if known.kind == "progress":

@@ -127,7 +127,10 @@ def _written_then(end: End, modified_wall_ns: int) -> bool:
     changed = f"{datetime.fromtimestamp(modified_wall_ns / 1e9, UTC):%Y-%m-%d %H:%M:%S}"
     if not end.stamp:
         return True
-    dated = datetime.fromisoformat(f"{changed[: len(changed) - len(end.stamp)]}{end.stamp}")
+    try:
+        dated = datetime.fromisoformat(f"{changed[: len(changed) - len(end.stamp)]}{end.stamp}")
+    except ValueError:
+        return False  # there is no such time, or no such day in the year of the change
     after_s = (datetime.fromisoformat(changed) - dated).total_seconds()
     later_s = AFTER_LINE_S if end.is_exact else AFTER_BAR_S
     if end.zone_s is not None:

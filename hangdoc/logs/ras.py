@@ -70,7 +70,7 @@ def parse(data: bytes) -> tuple[LogEvent, ...]:
         odd = [event for communicator in found["communicators"] for event in _odd(communicator)]
         widest = max((rows for rows in every if rows), key=ras_text.spread, default=[])
         return tuple(replace(event, stamp=stamp) for event in (*widest[:MOST_RANKS], *odd[:MOST_RANKS]))
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, OverflowError) as error:
         raise HangdocError("no answer of NCCL's RAS", "give it as ncclras printed it, as text or JSON") from error
 
 

@@ -58,3 +58,15 @@ class Launch(Struct, frozen=True, kw_only=True):
     limits: dict[LimitName, float] = {}
     processes: tuple[Process, ...] = ()
     known_from: Literal["live", "log"] = "live"
+
+    @property
+    def nodes(self) -> int | None:
+        """Over how many nodes it is spread; None when its options do not say so plainly (torchrun's "1:4").
+
+        >>> root = ProcessKey(1, 1)
+        >>> of = [Launch(root=root, engine="torchrun", settings={"nnodes": text}) for text in ("2", "1:1", "1:4", "x")]
+        >>> [launch.nodes for launch in of]
+        [2, 1, None, None]
+        """
+        least, _, most = self.settings.get("nnodes", "1").partition(":")
+        return int(least) if least.isdecimal() and most in {"", least} else None

@@ -30,8 +30,9 @@ class PatientRoster:
         if self._thread.is_alive():
             return self._known
         self._thread = None
-        if self._error is not None:
-            raise self._error
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
         return self._known
 
     def _ask(self) -> None:

@@ -10,9 +10,10 @@ from functools import cache
 from pathlib import Path
 
 from hangdoc.errors import HangdocError
-from hangdoc.model.process import Process
+from hangdoc.model.process import Process, ProcessKey
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.model.snapshot import Payload, Sample
+from hangdoc.procfs.stat import parse_stat
 from hangdoc.sampling.probe import Round
 
 CAP_SYS_PTRACE = 1 << 19
@@ -50,6 +51,13 @@ def read_table(path: str) -> bytes:
         return b"".join(iter(lambda: os.read(descriptor, CHUNK_BYTES), b""))
     finally:
         os.close(descriptor)
+
+
+def gone(probe: str, proc: Path, key: ProcessKey) -> Missing | None:
+    """Say that a pid is another process's by now; None while it is this one's. OSError when nobody has it."""
+    if parse_stat(read(f"{proc}/{key.pid}/stat")).start_ticks == key.start_ticks:
+        return None
+    return Missing(probe, "gone", "the process has ended; its pid was given to another")
 
 
 def program_file(proc: Path, pid: int) -> str:

@@ -10,6 +10,8 @@ from typing import TypeAlias
 
 from msgspec import structs
 
+from hangdoc.memory.image import UnreadableError
+from hangdoc.memory.process import ProcessMemory
 from hangdoc.model.link import Link, LinkEnd
 from hangdoc.model.reading import Known, Missing
 from hangdoc.model.thread import SystemCall
@@ -117,16 +119,21 @@ def _of_set(around: Surroundings, pid: int, tid: int, call: SystemCall, io_threa
 
 def watched_by(around: Surroundings, pid: int, call: SystemCall) -> tuple[Watched, ...] | Missing:
     """Return the descriptors of a set."""
+    memory = ProcessMemory(pid, around.proc)
     try:
         match awaits(call.number, around.machine):
             case "poll":
-                return poll_set(pid, call.args)
+                return poll_set(memory, call.args)
             case "select":
-                return select_set(pid, call.args)
+                return select_set(memory, call.args)
             case _:
                 return epoll_set(around.holders, pid, (as_int(call.args[0]),))
     except OSError as error:
         return missing(NAME, error, attach=True)
+    except UnreadableError as error:
+        return Missing(NAME, "failed", error.message)
+    finally:
+        memory.close()
 
 
 def _wants(watched: Watched) -> str:

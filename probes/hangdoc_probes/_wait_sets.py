@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
-
+from hangdoc.memory.image import Image
 from hangdoc.procfs.waitset import POLLFD, Watched, parse_epoll, parse_fd_set, parse_pollfds
 from hangdoc_probes._holders import Holders
 
@@ -15,46 +13,17 @@ MOST_BITS = 1024
 """FD_SETSIZE: what an fd_set of the C library holds."""
 
 
-class _Span(ctypes.Structure):
-    """struct iovec."""
-
-    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
-
-
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.process_vm_readv.restype = ctypes.c_ssize_t
-_libc.process_vm_readv.argtypes = [
-    ctypes.c_int,
-    ctypes.POINTER(_Span),
-    ctypes.c_ulong,
-    ctypes.POINTER(_Span),
-    ctypes.c_ulong,
-    ctypes.c_ulong,
-]
-
-
-def peek(pid: int, address: int, length: int) -> bytes:
-    """Read another process's memory; OSError when that is refused or the address is not mapped."""
-    buffer = ctypes.create_string_buffer(length)
-    here, there = _Span(ctypes.addressof(buffer), length), _Span(address, length)
-    count = _libc.process_vm_readv(pid, ctypes.byref(here), 1, ctypes.byref(there), 1, 0)
-    if count < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return buffer.raw[:count]
-
-
-def poll_set(pid: int, args: tuple[int, ...]) -> tuple[Watched, ...]:
+def poll_set(memory: Image, args: tuple[int, ...]) -> tuple[Watched, ...]:
     """Return what poll(fds, nfds) waits for."""
     count = min(args[1], MOST_WATCHED + 1)
-    return parse_pollfds(peek(pid, args[0], count * POLLFD.size)) if count else ()
+    return parse_pollfds(memory.read(args[0], count * POLLFD.size)) if count else ()
 
 
-def select_set(pid: int, args: tuple[int, ...]) -> tuple[Watched, ...]:
+def select_set(memory: Image, args: tuple[int, ...]) -> tuple[Watched, ...]:
     """Return what select(nfds, readfds, writefds) waits for."""
     length = (min(args[0] & 0xFFFFFFFF, MOST_BITS) + 7) // 8
-    reading = parse_fd_set(peek(pid, args[1], length)) if args[1] and length else ()
-    writing = parse_fd_set(peek(pid, args[2], length), writing=True) if args[2] and length else ()
+    reading = parse_fd_set(memory.read(args[1], length)) if args[1] and length else ()
+    writing = parse_fd_set(memory.read(args[2], length), writing=True) if args[2] and length else ()
     return (*reading, *writing)
 
 

@@ -27,7 +27,7 @@ from hangdoc.procfs.maps import Mapping, parse_maps
 from hangdoc.procfs.stat import parse_stat
 from hangdoc.sampling.probe import Context, Probe, Round, Session
 from hangdoc.sampling.schedule import DENSE_EVERY
-from hangdoc_probes._reading import missing, program_file, read, read_table, samples
+from hangdoc_probes._reading import gone, missing, program_file, read, read_table, samples
 
 NAME = "buffers"
 T = TypeVar("T")
@@ -94,8 +94,8 @@ class BuffersSession:
             return missing(NAME, error, attach=True)
         finally:
             memory.close()
-        if parse_stat(read(f"{self._proc}/{pid}/stat")).start_ticks != process.key.start_ticks:
-            return Missing(NAME, "gone", "the process has ended, and its pid was given to another")
+        if (replaced := gone(NAME, self._proc, process.key)) is not None:
+            return replaced
         if isinstance(buffers.python, Missing) and isinstance(buffers.c, Missing) and buffers.c.reason in WHOLE:
             return buffers.c
         return Known(buffers)

@@ -23,11 +23,11 @@ from pathlib import Path
 from hangdoc.launch.pidfd import send
 from hangdoc.logs.cuda_gdb import kernels_of
 from hangdoc.model.kernel_dump import KernelDump
-from hangdoc.model.process import Process
+from hangdoc.model.process import Process, ProcessKey
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.model.snapshot import Payload, Sample
 from hangdoc.sampling.probe import Context, Probe, Round, Session
-from hangdoc_probes._reading import attempt
+from hangdoc_probes._reading import attempt, gone
 from hangdoc_probes._reading import read_table as read_file
 from hangdoc_probes._tids import numbers_of
 
@@ -43,6 +43,8 @@ STILL_S = 1.0
 """How long its size has to stay the same. Arbitrary."""
 NAMED_S = 20.0
 """For cuda-gdb. Arbitrary."""
+KILLED_S = 1.0
+"""How long a killed cuda-gdb may take to go. Arbitrary."""
 POLL_S = 0.05
 MOST = 8
 """Ranks that are asked. Arbitrary: those of one node."""
@@ -87,7 +89,8 @@ class _Debugger:
             return self._process.communicate(timeout=timeout_s)[0]
         except subprocess.TimeoutExpired:
             self.kill()
-            self._process.communicate()
+            with suppress(subprocess.TimeoutExpired):  # what the kernel holds, or its pipe, is left behind
+                self._process.communicate(timeout=KILLED_S)
             return None
         finally:
             descriptor, self._exit = self._exit, -1
@@ -129,11 +132,14 @@ class CoredumpSession:
             yield from self._sample(process)
 
     def _sample(self, process: Process) -> Iterator[Sample]:
-        reading = attempt(NAME, lambda: self._read(process.key.pid))
+        reading = attempt(NAME, lambda: self._read(process.key))
         taken_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         yield Sample(probe=NAME, process=process.key, taken_ns=taken_ns, reading=reading)
 
-    def _read(self, pid: int) -> Reading[Payload]:
+    def _read(self, key: ProcessKey) -> Reading[Payload]:
+        pid = key.pid
+        if (replaced := gone(NAME, self._proc, key)) is not None:
+            return replaced
         environment = read_file(f"{self._proc}/{pid}/environ")
         named = {
             os.fsdecode(name): os.fsdecode(value)

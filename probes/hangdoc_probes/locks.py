@@ -9,11 +9,10 @@ from pathlib import Path
 from hangdoc.model.process import Process, ProcessKey
 from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.model.snapshot import Payload, Sample
-from hangdoc.procfs.stat import parse_stat
 from hangdoc.sampling.probe import Context, Probe, Round, Session
 from hangdoc_probes._futexes import futex_waits
 from hangdoc_probes._owners import Scene, read_locks
-from hangdoc_probes._reading import missing, read, samples
+from hangdoc_probes._reading import gone, missing, read, samples
 from hangdoc_probes._sharers import Outsiders
 from hangdoc_probes._threads import MOST_CALLS, threads
 
@@ -50,8 +49,8 @@ class LocksSession:
             return missing(NAME, error, attach=True)
         finally:
             scene.close()
-        if parse_stat(read(f"{self._proc}/{key.pid}/stat")).start_ticks != key.start_ticks:
-            return Missing(NAME, "gone", "the process has ended, and its number has been given to another")
+        if (replaced := gone(NAME, self._proc, key)) is not None:
+            return replaced
         if scene.gil:
             self._gils[key] = scene.gil
         return Known(locks)

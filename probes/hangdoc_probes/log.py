@@ -72,6 +72,9 @@ class _Log(Session):
         for number in (1, 2):
             link = self._proc / str(process.key.pid) / "fd" / str(number)
             try:
+                # A pipe is not even opened: that would wake whoever waits for a reader of it.
+                if not stat.S_ISREG(link.stat().st_mode):
+                    continue
                 descriptor = os.open(link, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
             except PermissionError as error:
                 self._denied = missing("log", error)

@@ -21,7 +21,7 @@ from hangdoc.procfs.stat import split_stat
 from hangdoc.procfs.status import parse_status
 from hangdoc.sampling.probe import Context, Probe, Round, Session
 from hangdoc_probes import _pyspy, stacks
-from hangdoc_probes._reading import attempt, missing, numbered, read
+from hangdoc_probes._reading import attempt, gone, missing, numbered, read
 
 NAME = "native"
 DEADLINE_S = 20.0
@@ -79,8 +79,8 @@ class NativeSession:
     def _read(self, key: ProcessKey) -> Reading[Payload]:
         if self._dumps is None:
             return Missing(NAME, "not-installed", stacks.NOT_INSTALLED.detail, stacks.NOT_INSTALLED.remedy)
-        if (unsafe := self._unsafe(key.pid)) is not None:
-            return unsafe
+        if (refusal := gone(NAME, self._proc, key) or self._unsafe(key.pid)) is not None:
+            return refusal
         outcome = next(self._dumps.take([key.pid]))
         if outcome.timed_out:
             return Missing(NAME, "timeout", f"py-spy took longer than {DEADLINE_S:g} s and was killed")

@@ -59,7 +59,7 @@ class RasSession:
 
     def __init__(self, context: Context) -> None:
         self._proc = context.proc
-        self._nodes = context.launch.settings.get("nnodes", "1")
+        self._nodes = context.launch.nodes
         self._settings: dict[ProcessKey, Setting] = {}
         self._ask_again_s = 0.0
 
@@ -183,7 +183,7 @@ class RasSession:
 
     def _named(self, counts: Counts, pids: dict[int, ProcessKey]) -> Counts:
         """Say which rank is which member: on one node only, since on another one the same pid is somebody else."""
-        if self._nodes != "1":
+        if self._nodes != 1:
             return counts
 
         def named(one: RasRank) -> RasRank:

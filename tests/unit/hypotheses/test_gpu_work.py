@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from hangdoc.criteria import Absent, Case, Outcome, Present, Unread
+from hangdoc.diagnosis import diagnose
 from hangdoc.engines.generic import ENGINE
 from hangdoc.features.features import features
 from hangdoc.hypotheses._signs import nothing_progresses
 from hangdoc.model.fd import OpenFiles
-from hangdoc.model.gpu import Gpu, Gpus
+from hangdoc.model.gpu import Gpu, GpuProcess, Gpus
 from hangdoc.model.reading import Known, Missing
 from hangdoc.model.thread import ProcessIo, Progress
 from tests.unit.features.synthetic import KEY, trace, whole
@@ -52,3 +54,15 @@ def judged(first: Gpus | Missing, last: Gpus | Missing) -> Outcome:
 def test_memory_of_the_gpu(first: Gpus | Missing, last: Gpus | Missing, outcome: type[Outcome]) -> None:
     """Growing memory is work; equal memory on an idle GPU is none; kernels, refusals and unseen GPUs leave it open."""
     assert isinstance(judged(first, last), outcome)
+
+
+def test_what_the_driver_does_not_tell_is_listed() -> None:
+    """A field of a GPU that is null in the document has its reason among the missing readings."""
+    silent = Missing("gpu", "denied", "NVMLError_NoPermission: power", "run hangdoc as root (sudo)")
+    (device,) = gpus(1 << 30).devices
+    told = Gpus((replace(device, power_w=silent, processes=Known((GpuProcess(7, UNREAD),))),))
+    found = diagnose(trace([{("progress", KEY): STILL, ("gpu", None): told}] * 2))
+    assert found.gpus is not None
+    assert found.gpus[0].power_w is None
+    lacks = {(lack.probe, lack.pid, lack.reason, lack.detail) for lack in found.missing}
+    assert {("gpu", None, "denied", silent.detail), ("gpu", None, "unsupported", "")} <= lacks

@@ -32,6 +32,22 @@ def http(
     return Http(port=30000, listener=listener, listener_pid=100, replies=replies, metrics=metrics)
 
 
+def test_a_counter_that_is_lost_is_no_standstill() -> None:
+    """A server that publishes one counter less than before is not compared by the sum of what is left of them."""
+    before = http(tokens=1000, running=1)
+    assert isinstance(before.metrics, Known)
+    lost = replace(before.metrics.value, tokens=NONE, finished=Known(7))
+    found = seen(before, replace(before, metrics=Known(lost))).http
+    assert isinstance(found, Known)
+    assert found.value is not None
+    assert found.value.moved == Known(7)
+    nothing = replace(before.metrics.value, tokens=NONE, finished=NONE)
+    found = seen(before, replace(before, metrics=Known(nothing))).http
+    assert isinstance(found, Known)
+    assert found.value is not None
+    assert isinstance(found.value.moved, Missing)
+
+
 def seen(*asked: Http | Missing | None, at: int = 0, metrics: bool = True) -> Features:
     """A scheduler that goes round its loop for so many rounds; what was asked in each of them."""
     rounds: list[Readings] = []

@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 
 from hangdoc import discovery
 from hangdoc.engines.sglang import ENGINE
+from hangdoc.logs.blocks import SmiTable
 from hangdoc.logs.lines import events
 from hangdoc.logs.scan import Lines, expressions_of, lines_around, one_by_one, with_hyperscan, without_dull
 from hangdoc.logs.stream import LONGEST_PIECE_BYTES, LogText, Stream
 from hangdoc.model.engine import Engine
+from hangdoc.model.reading import Missing
 from tests.conftest import NOT_TO_BE_HAD
 
 LAUNCHES = Path(__file__).resolve().parents[2] / "corpus" / "launches"
@@ -187,6 +189,19 @@ Thread 400 (idle): "watchdog"
         (gpu,) = table.devices
         assert (gpu.name, gpu.util_ratio.value, gpu.power_w.value) == ("NVIDIA H200", 1.0, 128.0)  # type: ignore[union-attr]
         assert gpu.processes.value[0].pid == 1943  # type: ignore[union-attr]
+
+
+def test_a_table_without_its_list_of_processes() -> None:
+    """A table that was pasted without its second part, or printed in a container, does not say that nobody is there."""
+    table = SmiTable()
+    for line in (
+        "|   0  NVIDIA H200                    On  |   00000000:00:06.0 Off |                    0 |",
+        "| N/A   42C    P0            128W /  700W |    9444MiB / 143771MiB |    100%      Default |",
+    ):
+        table.take(line)
+    found = table.gpus()
+    assert found is not None
+    assert isinstance(found.devices[0].processes, Missing)
 
 
 def test_a_dump_of_faulthandler() -> None:

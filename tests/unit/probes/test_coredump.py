@@ -166,3 +166,13 @@ def test_what_it_says_stays_in_a_recording() -> None:
 def test_text_without_kernels() -> None:
     """A debugger that complains names none."""
     assert kernels_of("cuda-gdb: core.1: No such file") == ()
+
+
+def test_whoever_has_the_number_now_is_not_asked(tmp_path: Path) -> None:
+    """Nothing is written into the pipe of a process that has got the pid of a rank since."""
+    with cuda(tmp_path) as pid:
+        rank = replace(process_of(pid, start_ticks=1), role="scheduler")
+        (sample,) = coredump.open_session(context()).take(round_of(rank))
+        assert not list(tmp_path.glob("core.*"))
+    assert isinstance(sample.reading, Missing)
+    assert sample.reading.reason == "gone"

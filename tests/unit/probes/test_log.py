@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -116,3 +117,20 @@ def test_lines_before_this_launch(tmp_path: Path) -> None:
         session = opened(process)
         assert names(session, process) == ["load-weight-begin"]
         session.close()
+
+
+def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
+    """Whoever waits for a reader of the launch's output is not woken by a look: a pipe is no log, and stays shut."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with writer(pipe, "wb") as process:
+        os.close(reader)
+        waiting = subprocess.Popen([sys.executable, "-c", f"open({str(pipe)!r}, 'wb')"])
+        while b"wait_for_partner" not in Path(f"/proc/{waiting.pid}/wchan").read_bytes():
+            assert waiting.poll() is None
+        assert isinstance(take(opened(process), process), Missing)
+        with pytest.raises(subprocess.TimeoutExpired):
+            waiting.wait(0.5)
+        waiting.kill()
+        waiting.wait()

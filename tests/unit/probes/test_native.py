@@ -17,7 +17,7 @@ from hangdoc.model.reading import Known, Missing
 from hangdoc.model.stack import Frame, Stack, Stacks
 from hangdoc.procfs.stat import parse_stat
 from hangdoc_probes import _pyspy, native
-from tests.unit.probes.targets import Target, context, round_of, running
+from tests.unit.probes.targets import Target, context, process_of, round_of, running
 
 LIBRARY = "volatile int let_go;\nint cuStreamSynchronize(void *stream) { (void)stream; while (!let_go); return 0; }\n"
 SPINS = """
@@ -157,3 +157,13 @@ def test_it_is_in_no_round() -> None:
     """Nothing takes native stacks by itself."""
     assert native.PROBE.on_request
     assert isinstance(native.PROBE.check(Path("/proc")), Known | Missing)
+
+
+def test_whoever_has_the_number_now_is_not_stopped(library: Path) -> None:
+    """A process that has got the pid of a rank since is not dumped."""
+    session = native.open_session(context([]))
+    with spinning(library) as target:
+        (sample,) = session.take(round_of(process_of(target.pid, start_ticks=1)))
+    session.close()
+    assert isinstance(sample.reading, Missing)
+    assert sample.reading.reason == "gone"

@@ -106,6 +106,15 @@ def test_over_several_nodes_no_rank_is_a_member(port: int, answer: Path) -> None
     assert [one.process for one in found.ranks] == [None, None]
 
 
+def test_torchruns_way_to_say_one_node_is_one_node(port: int, answer: Path) -> None:
+    """torchrun writes "1:1" for one node, which is its default: ranks are members there as well."""
+    answer.write_text(as_json((0, "{pid}", 17), (1, 99_944, 7)))
+    with serving(port, "well", answer) as child:
+        one = member(child)
+        found = asked(session_of(nnodes="1:1"), one)
+    assert [one.process for one in found.ranks] == [one.key, None]
+
+
 def test_an_answer_of_another_job_is_not_this_ones(port: int, answer: Path) -> None:
     """Who listens is a member, and whoever answers knows none: the counts are another job's, and are not told."""
     answer.write_text(as_json((0, 88_001, 17), (1, 88_002, 7)))

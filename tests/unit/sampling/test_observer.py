@@ -16,6 +16,7 @@ from hangdoc.model.reading import Known, Missing, Reading
 from hangdoc.model.snapshot import Plain, Sample, Snapshot
 from hangdoc.sampling.collect import Observer
 from hangdoc.sampling.probe import Context, Probe, Round
+from hangdoc.sampling.roster import PatientRoster
 
 TICK_S = 0.01
 MEMBERS = tuple(Process(key=ProcessKey(pid, 1), ppid=1, role="other") for pid in (30, 10, 20))
@@ -368,3 +369,19 @@ def test_a_probe_on_request_that_blocks_is_not_waited_for() -> None:
         release.set()
     assert found is not None
     assert {one.reading.reason for one in found.samples if isinstance(one.reading, Missing)} == {"timeout"}
+
+
+def test_a_list_that_failed_once_is_asked_for_again() -> None:
+    """What refresh raised is raised once: the next answer counts."""
+    answers: list[HangdocError | tuple[Process, ...]] = [HangdocError("cannot list processes"), ()]
+
+    def refresh() -> tuple[Process, ...]:
+        answer = answers.pop(0)
+        if isinstance(answer, HangdocError):
+            raise answer
+        return answer
+
+    roster = PatientRoster(refresh, (), deadline_s=60.0)
+    with pytest.raises(HangdocError, match="cannot list processes"):
+        roster.members()
+    assert roster.members() == ()
