@@ -137,14 +137,23 @@ def kin(entry: Entry, traits: Traits, forest: Forest, peers: Mapping[int, int], 
     """
     if not _may_be(entry, traits, forest):
         return Kin()
-    if sibling := _sibling(entry, traits, forest):
-        return Kin(doubt=sibling, is_tied=True)
     told = _weighed(entry, traits, forest, peers, owned)
     if told.because == MARKED or not may_be_older(entry.key, traits.root):
         return told
     if told.because:
         return Kin(doubt=NOT_YOUNGER.format(because=told.because), is_tied=True)
     return told if told.doubt else _of_the_same_moment(entry, traits, forest)
+
+
+def kin_or_sibling(
+    entry: Entry, traits: Traits, forest: Forest, peers: Mapping[int, int], owned: Mapping[int, int]
+) -> Kin:
+    """Weigh a process as `kin` does, and look besides for whom the launch cannot be told from; it takes long."""
+    told = kin(entry, traits, forest, peers, owned)
+    if told.because or told.is_tied or not _may_be(entry, traits, forest):
+        return told
+    doubt = _sibling(entry, traits, forest)
+    return Kin(doubt=doubt, is_tied=True) if doubt else told
 
 
 def _sibling(entry: Entry, traits: Traits, forest: Forest) -> str:
