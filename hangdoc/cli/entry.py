@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from types import FrameType
 
 INTERRUPTED = 3
 """ExitCode.UNDETERMINED, which is not imported yet when it is needed here."""
@@ -14,6 +16,11 @@ DECLINED = 2
 def main() -> None:
     """Run the command line of this process; never returns. Ctrl-C during the imports is no fault either."""
     try:
+        if sys.argv[1:2] == ["kill-clean"]:
+            # Until the ending itself takes them (ending/interruption.py); one that is ignored stays so.
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                if signal.getsignal(number) is signal.SIG_DFL:
+                    signal.signal(number, _as_ctrl_c)
         _run(sys.argv[1:])
     except KeyboardInterrupt:
         if sys.argv[1:2] == ["kill-clean"]:
@@ -21,6 +28,10 @@ def main() -> None:
             sys.exit(DECLINED)
         sys.stderr.write("hangdoc: interrupted before there was a result.\n")
         sys.exit(INTERRUPTED)
+
+
+def _as_ctrl_c(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
 
 
 def _run(arguments: list[str]) -> None:

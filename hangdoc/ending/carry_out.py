@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hangdoc.ending.descriptors import lives
 from hangdoc.ending.evidence import Evidence, default_path, record
 from hangdoc.ending.interruption import report_undisturbed
 from hangdoc.ending.outcome import Outcome
 from hangdoc.ending.plan import Plan, stock_taken_again
-from hangdoc.ending.procedure import Procedure, Say, futile
+from hangdoc.ending.procedure import RETURNS, Procedure, Say, futile
 from hangdoc.ending.proof import prove
-from hangdoc.ending.records import Ended
+from hangdoc.ending.records import Ended, LookAlike
 from hangdoc.launch.find import PROC
 
 
@@ -68,9 +70,17 @@ def _carry_out(course: _Course, gpu_timeout_s: float, say: Say) -> Outcome:
     plan.muster.refresh()
     course.plan = plan = stock_taken_again(plan, proc)
     ended = course.procedure.run(futile(proc, plan.muster, root, evidence.hang if evidence is not None else ""))
-    course.ended = ended
+    course.ended = ended = replace(ended, going_on=(*ended.going_on, *_looping_on(plan, proc)))
     after = prove(plan, ended, gpu_timeout_s, proc)
     return Outcome(plan, evidence.path if evidence is not None else None, ended, after)
+
+
+def _looping_on(plan: Plan, proc: Path) -> Iterator[LookAlike]:
+    """Yield the script above the launch that has a loop and other programs, and lives: it was never a member."""
+    for one in plan.roll.supervisors:
+        if one.loops is not None and lives(proc, one.loops):
+            because = f"{RETURNS[True]}; to end it, too: {one.command}"
+            yield LookAlike(one.loops, one.name, because, in_doubt=True, is_tied=True)
 
 
 def snapshot_path(plan: Plan) -> Path:

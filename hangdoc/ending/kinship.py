@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hangdoc.ending.descriptors import OpenFiles, read_open
 from hangdoc.launch.age import by_age, is_older, may_be_older
+from hangdoc.launch.commands import is_resource_tracker
 from hangdoc.launch.forest import Forest
 from hangdoc.launch.image import Image, read_image
 from hangdoc.launch.marker import read_marker
@@ -23,6 +24,8 @@ READS = "reads what member {pid} writes, but nothing else ties it to the launch"
 LEFT_ABOVE = "carries the marker of this launch, but is a child of {pid}, which stands above the launch"
 FORKED = "a fork of the same program as member {pid}, but that may have begun outside the launch"
 ALONE_AND = "in the launch's control group, in which there is nobody else, and {tie}"
+RUN_BY = "an engine's process of {pid}, but whether of this launch or of another that it runs cannot be told"
+LEFT_BESIDE = "lost its launcher beside member {pid}, but whether they had the same one cannot be told"
 MARKED = "carries the marker of this launch"
 NOT_YOUNGER = "{because}, but nothing says that it is younger than the launch"
 SAME_MOMENT = "in the process group or session of {pid}, but which of them is the older one cannot be told"
@@ -142,6 +145,42 @@ def kin(entry: Entry, traits: Traits, forest: Forest, peers: Mapping[int, int], 
     return told if told.doubt else _of_the_same_moment(entry, traits, forest)
 
 
+def kin_or_sibling(
+    entry: Entry, traits: Traits, forest: Forest, peers: Mapping[int, int], owned: Mapping[int, int]
+) -> Kin:
+    """Weigh a process as `kin` does, and look besides for whom the launch cannot be told from; it takes long."""
+    told = kin(entry, traits, forest, peers, owned)
+    if told.because or told.is_tied or not _may_be(entry, traits, forest):
+        return told
+    doubt = _sibling(entry, traits, forest)
+    return Kin(doubt=doubt, is_tied=True) if doubt else told
+
+
+def _sibling(entry: Entry, traits: Traits, forest: Forest) -> str:
+    """Say of which launch without a launcher an engine's process may be, too; "" for none.
+
+    Rule: two that one notebook runs, or that stand in one process group or session without a parent, are of one launch
+    or of two. Only where each has others of its own that a pipe joins (orphans.py) are they told apart.
+    """
+    root = forest.table.get(traits.root.pid)
+    if root is None or root.key != traits.root or traits.has_launcher:
+        return ""
+    if not entry.sighting.is_kin or is_resource_tracker(entry.argv):
+        return ""
+    host, own = forest.host(entry), forest.host(root)
+    is_alike = entry.sighting.engine == root.sighting.engine or (host is not None and not entry.sighting.is_titled)
+    is_near = bool({entry.group, entry.session} & {root.group, root.session}) if host is None else True
+    if not is_alike or not is_near or (host and host.key) != (own and own.key):
+        return ""
+    home = forest.home(entry)
+    is_led = home is None or (forest.has_launcher(home.root) and entry.sighting.is_titled)
+    if home is None or is_led or forest.parent(entry) is not host:
+        return ""
+    if len(forest.members(home.root)) > 1 and len(forest.members(root.pid)) > 1:
+        return ""
+    return RUN_BY.format(pid=host.pid) if host is not None else LEFT_BESIDE.format(pid=root.pid)
+
+
 def _weighed(entry: Entry, traits: Traits, forest: Forest, peers: Mapping[int, int], owned: Mapping[int, int]) -> Kin:
     forked = _forked(entry, traits, forest)
     if forked.because:
@@ -150,6 +189,8 @@ def _weighed(entry: Entry, traits: Traits, forest: Forest, peers: Mapping[int, i
         return forked if forked.doubt else _left_above(entry, traits, forest)
     opened = read_open(forest.proc, entry.key)
     because = next(_proofs(entry, traits, forest, opened), "")
+    if forked.doubt and not traits.has_launcher and not because:
+        return forked  # it has the command line of the launcher that is gone, of which it may be a fork
     if because or entry.sighting.is_launcher:
         return Kin(because)  # a launcher is the root of a launch of its own, whatever else it shares with this one
     in_group = traits.is_alone and control_group(forest.proc, entry.pid) in traits.cgroups
@@ -161,8 +202,10 @@ def _weighed(entry: Entry, traits: Traits, forest: Forest, peers: Mapping[int, i
 
 def _of_the_same_moment(entry: Entry, traits: Traits, forest: Forest) -> Kin:
     """Weigh who would be of the launch if he were younger than its root, where that cannot be decided (age.py)."""
-    root = forest.table[traits.root.pid]
-    if is_older(entry.key, traits.root) or not {entry.group, entry.session} & {root.group, root.session}:
+    root = forest.table.get(traits.root.pid)
+    if root is None or is_older(entry.key, traits.root):
+        return Kin()
+    if not {entry.group, entry.session} & {root.group, root.session}:
         return Kin()
     return Kin(doubt=SAME_MOMENT.format(pid=traits.root.pid), is_tied=True)
 
@@ -230,7 +273,8 @@ def _proofs(entry: Entry, traits: Traits, forest: Forest, opened: OpenFiles | No
 
 
 def _may_be(entry: Entry, traits: Traits, forest: Forest) -> bool:
-    is_program = entry.kind in {"program", "companion", "wrapper"} and entry.pid not in forest.never and entry.pid != 1
+    kinds = {"program", "companion", "wrapper"} if traits.has_launcher else {"program", "companion", "wrapper", "host"}
+    is_program = entry.kind in kinds and entry.pid not in forest.never and entry.pid != 1
     is_possible = not traits.has_launcher or not is_older(entry.key, traits.root)
     if not is_program or not is_possible or entry.state in "ZX" or entry.pid in traits.above:
         return False

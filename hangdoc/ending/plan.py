@@ -93,6 +93,7 @@ def orphans(forest: Forest, users: frozenset[int]) -> tuple[ProcessKey, ...]:
     """Return the roots of engine processes of these users whose launcher is gone."""
     homes = (forest.home(entry) for entry in forest.table.values() if entry.sighting.is_titled)
     roots = {home.root for home in homes if home is not None and not forest.has_launcher(home.root)}
+    roots = {root for root in roots if forest.host(forest.table[root]) is None}  # a living notebook's are no orphans
     roots = {root for root in roots if any(forest.table[pid].state not in "ZX" for pid in forest.members(root))}
     mine = (forest.table[root] for root in roots if user_of(forest.proc, root) in users)
     return tuple(sorted(entry.key for entry in mine))

@@ -47,11 +47,13 @@ class Supervisor:
     """Who starts, or may start, the launch again when it ends. pid: None when it is not visible here.
 
     command: what stops it; "" when it only started the launch, and nothing says that it would start it again.
+    loops: the identity of a script that has a loop: as long as it lives, the launch may come back, however late.
     """
 
     name: str
     pid: int | None
     command: str
+    loops: ProcessKey | None = None
 
 
 @dataclass(frozen=True)
@@ -147,9 +149,10 @@ class Survivor:
 class Ended:
     """What the procedure did. steps: sentences in order; joined: members that appeared meanwhile; gone: how many ended.
 
-    going_on: wrappers that went on to something else and were left; restless: nobody is held who lives, but to the end
-    each look found processes that had handed over to others and ended. interrupted: Ctrl-C came before all was done.
-    newcomers: who appeared meanwhile and may be of the launch, though nothing proves it.
+    going_on: wrappers that went on to something else and were left, and scripts above that have a loop;
+    restless: nobody is held who lives, but to the end each look found processes that had handed over to others and
+    ended. interrupted: Ctrl-C came before all was done. newcomers: who appeared meanwhile and may be of the launch,
+    though nothing proves it.
     """
 
     steps: tuple[str, ...]

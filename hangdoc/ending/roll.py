@@ -10,7 +10,7 @@ from pathlib import Path
 from hangdoc.ending.descriptors import read_open
 from hangdoc.ending.exclusive import doubted, without_shared
 from hangdoc.ending.included import included, refuse_other_launches
-from hangdoc.ending.kinship import Kin, Traits, close_over, kin, read_traits
+from hangdoc.ending.kinship import Kin, Traits, close_over, kin_or_sibling, read_traits
 from hangdoc.ending.lookalikes import look_alikes
 from hangdoc.ending.peers import unix_peers
 from hangdoc.ending.records import Member, Roll
@@ -116,7 +116,7 @@ def _weigh(forest: Forest, traits: Traits, members: list[Member], outsiders: lis
     peers = unix_peers()
     opened = {one.key.pid: read_open(forest.proc, one.key) for one in members}
     owned = {inode: pid for pid, files in opened.items() if files is not None for inode in files.sockets()}
-    weigh = partial(kin, traits=traits, forest=forest, peers=peers, owned=owned)
+    weigh = partial(kin_or_sibling, traits=traits, forest=forest, peers=peers, owned=owned)
     return {entry.pid: weigh(entry) for entry in outsiders}
 
 

@@ -15,7 +15,15 @@ LOOP = re.compile(
 )
 """A loop where a command may begin, or the script's own name there, by which it starts itself anew."""
 
-COMMENT = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
+NO_COMMANDS = re.compile(
+    r"(?<!<)<<-?[ \t]*(?P<quote>['\"]?)(?P<end>\w+)(?P=quote)(?P<rest>[^\n]*)\n(?:.*\n)*?[ \t]*(?P=end)[ \t]*$"
+    r"|(?<![^\s;&|(])#[^\n]*"
+    r"|\\."
+    r"|'[^']*'"
+    r"|\"(?:\\.|[^\"\\])*\"",
+    re.MULTILINE,
+)
+"""What a shell does not take for its own commands: texts for another program, comments, whatever is quoted."""
 
 MOST_BYTES = 1 << 20
 """Of a script; what is larger carries an archive behind it. Arbitrary."""
@@ -24,12 +32,23 @@ MOST_BYTES = 1 << 20
 def may_repeat(proc: Path, entry: Entry) -> bool | None:
     """Say whether a shell's commands hold a loop; None when they cannot be read. False for what is no shell.
 
-    It does not parse the script: a loop anywhere in it may be around the launch.
+    It does not parse the script: a loop anywhere in it may be around the launch; only one in quotes is another
+    program's.
     """
     if not entry.argv or base_name(entry.argv[0]) not in SHELLS:
         return False
     text = _commands(proc, entry)
-    return None if text is None else bool(LOOP.search(COMMENT.sub("", text)))
+    return None if text is None else bool(LOOP.search(NO_COMMANDS.sub(_blank, text)))
+
+
+def _blank(match: re.Match[str]) -> str:
+    """Leave of what is no command that there was a word; the script's own name stays, also in quotes."""
+    found = match.group()
+    if found.startswith("#"):
+        return ""
+    if found.startswith("<<"):
+        return f" {match['rest']}"
+    return found if found == '"$0"' else '""'
 
 
 def _commands(proc: Path, entry: Entry) -> str | None:

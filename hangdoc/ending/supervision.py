@@ -57,7 +57,8 @@ def supervisors(forest: Forest, top: Entry) -> tuple[Supervisor, ...]:
         named = _named(forest, parent, top)
         found += [named] if named is not None else []
     elif (script := _looping(forest, parent)) is not None:
-        found.append(Supervisor(f"script with a loop ({shown(script.title)})", script.pid, f"kill {script.pid}"))
+        name = f"script with a loop ({shown(script.title)})"
+        found.append(Supervisor(name, script.pid, f"kill {script.pid}", loops=script.key))
     unit = service_of(control_group(forest.proc, top.pid))
     if unit and not any(unit.startswith(one) for one in AMONG_SERVICES):
         user = " --user" if USER_UNIT.search(control_group(forest.proc, top.pid)) else ""

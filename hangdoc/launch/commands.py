@@ -165,6 +165,15 @@ def is_fork_server(argv: tuple[str, ...]) -> bool:
     return is_multiprocessing_child(argv) and any("multiprocessing.forkserver" in word for word in argv)
 
 
+def is_resource_tracker(argv: tuple[str, ...]) -> bool:
+    """Say whether this is multiprocessing's resource tracker, which ends by itself when nobody needs it any more.
+
+    >>> is_resource_tracker(("python", "-c", "from multiprocessing.resource_tracker import main;main(6)"))
+    True
+    """
+    return is_multiprocessing_child(argv) and any("multiprocessing.resource_tracker" in word for word in argv)
+
+
 def kind_of(pid: int, argv: tuple[str, ...], comm: str, *, kernel_thread: bool = False) -> Kind:
     """Say what a process is to a launch.
 

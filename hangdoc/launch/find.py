@@ -65,6 +65,8 @@ def _root_from_pid(forest: Forest, pid: int) -> int:
     if home is not None and forest.is_engine_root(home.root):
         return home.root
     below = _roots_below(forest, entry)
+    # Ranks that have ended and that a notebook does not wait for are no launches any more.
+    below = {root for root in below if any(forest.table[one].state not in "ZX" for one in forest.members(root))}
     engines = {root for root in below if forest.is_engine_root(root)}
     if engines:
         return _one(forest, engines, f"{pid} ({complaints.shown(entry.title)}) runs several launches")

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from hangdoc.launch.age import is_older
-from hangdoc.launch.commands import is_fork_server
+from hangdoc.launch.commands import SHELLS, base_name, is_fork_server
 from hangdoc.launch.orphans import gather
 from hangdoc.launch.table import Entry, Table, children_of
 
@@ -35,7 +35,7 @@ class Forest:
        engine as a library, or a multiprocessing child that runs a server.
     4. Without a parent of its own (it was adopted by init or a subreaper, or its parent is a shell, a wrapper or a
        manager) P belongs to the launch of its process group's leader, then of its session's leader, if that leader
-       is a member of a launch.
+       is a member of a launch. Not what a living shell started beside it in one job (`LAUNCH | python own.py`).
     5. Children of an engine or of Python's multiprocessing that nobody claims are gathered as orphans (orphans.py).
     6. Any other program is the root of a launch of its own; a shell, a manager, a host or a wrapper never is.
 
@@ -80,8 +80,11 @@ class Forest:
         """The homes of engine children that nobody claims."""
         claims = {entry.pid: self.claim(entry) for entry in self.table.values()}
         tops = [self.table[pid] for pid, home in claims.items() if home and home.root == pid and self._is_orphan(pid)]
+        hosts = {one.pid: host.pid for one in tops if (host := self.host(one)) is not None}
         settled = [(self.table[pid], h.root) for pid, h in claims.items() if h and self._is_live_engine(h.root)]
-        found = {pid: Home(root, because) for pid, root, because in gather(tops, settled, self.proc)}
+        inside = {one.pid for one in tops} | {one.pid for one, _ in settled}
+        outsiders = [one for one in self.table.values() if one.pid not in inside and not self._may_be_lost(one)]
+        found = {pid: Home(root, because) for pid, root, because in gather(tops, settled, outsiders, hosts, self.proc)}
         for group, roots in self._dead_leaders(found).items():
             if len(roots) == 1:
                 root = roots.pop()
@@ -107,6 +110,11 @@ class Forest:
             return None
         leads = entry.pid in {entry.group, entry.session}
         return parent if leads or _share(parent, entry) else None
+
+    def host(self, entry: Entry) -> Entry | None:
+        """Return the notebook or test runner that started a process, and lives; None when somebody else did."""
+        parent = self.parent(entry)
+        return parent if parent is not None and parent.kind == "host" and parent.state not in "ZX" else None
 
     def home(self, entry: Entry) -> Home | None:
         """Say to which launch a process belongs; None for what never belongs to one."""
@@ -168,7 +176,7 @@ class Forest:
             return None  # hangdoc's own child; one that it only adopted is in another process group
         for number, what in ((entry.group, "process group"), (entry.session, "session")):
             leader = self.table.get(number)
-            if leader is None or not is_older(leader.key, entry.key):
+            if leader is None or not is_older(leader.key, entry.key) or self._is_job(entry, leader):
                 continue
             home = self.claim(leader) if leader.kind != "companion" and leader.state not in "ZX" else None
             if home is not None and not is_older(self.table[home.root].key, entry.key):
@@ -176,6 +184,16 @@ class Forest:
             if home is not None and (self.is_engine_root(home.root) or not entry.sighting.is_titled):
                 return Home(home.root, f"{what} of {leader.pid}")
         return None
+
+    def _is_job(self, entry: Entry, leader: Entry) -> bool:
+        """Say whether a living shell put a program into one job with a launch: what it pipes that into, say.
+
+        A shell adopts nobody: its children are its own. The shell is older than the leader, else it is the leader's.
+        """
+        parent = self.parent(entry)
+        if parent is None or entry.kind == "companion" or parent.pid == 1 or not parent.argv:
+            return False
+        return base_name(parent.argv[0]) in SHELLS and is_older(parent.key, leader.key)
 
     def _add_descendants(self, root: int, found: dict[int, Home]) -> None:
         # Seen from the top, a generic launch is everything below its root that is no engine's launch.
@@ -195,9 +213,17 @@ class Forest:
                 roots.setdefault(leader.pid, set()).add(home.root)
         return roots
 
+    def _may_be_lost(self, entry: Entry) -> bool:
+        """Say whether a program may be what a dead launch lost: it has neither a parent nor children."""
+        is_program = entry.kind in {"program", "companion", "wrapper"} and entry.pid not in self.never
+        return is_program and self.parent(entry) is None and entry.pid not in self.children
+
     def _is_orphan(self, root: int) -> bool:
         entry = self.table.get(root)
-        return entry is not None and entry.sighting.is_kin and not self._is_live_engine(root)
+        if entry is None or not entry.sighting.is_kin or self._is_live_engine(root):
+            return False
+        # A host's own helpers and pool workers look like an engine's: only those with a title certainly are.
+        return entry.sighting.is_titled or self.host(entry) is None
 
     def _is_live_engine(self, root: int) -> bool:
         entry = self.table.get(root)

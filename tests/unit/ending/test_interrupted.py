@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -65,3 +66,28 @@ def test_an_interruption_of_the_evidence_sends_no_signal(theatre: Theatre) -> No
     assert command.returncode == 1, err
     assert done["interrupted"] is True
     assert bool(done["steps"]) or all(lives(key) for key in cast.values())
+
+
+IMPORTS = """import builtins, os, signal, sys
+real = builtins.__import__
+def stands_still(name, *rest):
+    if name == "hangdoc.cli.main":
+        os.write(1, b"x")
+        signal.pause()
+    return real(name, *rest)
+builtins.__import__ = stands_still
+from hangdoc.cli.entry import main
+main()"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_during_the_imports_is_declining(number: signal.Signals) -> None:
+    """Asked to end before anything was looked at, hangdoc says that nothing was touched: exit 2."""
+    command = [sys.executable, "-c", IMPORTS, "kill-clean", "1", "--yes"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environment()) as started:
+        assert started.stdout is not None
+        assert started.stdout.read(1) == b"x"
+        started.send_signal(number)
+        _, err = started.communicate(timeout=LONGEST_S)
+    assert (started.returncode, err) == (2, b"hangdoc: interrupted. Nothing was touched.\n")

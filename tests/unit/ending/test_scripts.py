@@ -23,6 +23,10 @@ PROC = Path("/proc")
         ('serve\nexec "$0" "$@"\n', True),
         ('cd "$(dirname "$0")"\nserve\nsleep 9', False),
         ("echo waiting for the server while it starts; serve; sleep 9", False),
+        ("python3 -c 'import sys\nfor line in sys.stdin: pass' & serve; sleep 9", False),
+        ("python3 - <<'END'\nfor one in two:\n    pass\nEND\nserve; sleep 9", False),
+        ("serve # don't\nwhile true; do serve; done", True),
+        ("echo it\\'s; until serve; do sleep 1; done", True),
         ("# while this runs, for once\nserve; sleep 9", False),
     ],
 )

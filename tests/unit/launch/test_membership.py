@@ -240,12 +240,17 @@ def test_look_alikes_are_no_launch(stage: Stage) -> None:
     assert find_launch(proc=proc).root.pid == server.pid
 
 
-def test_a_pipeline_on_a_terminal_is_one_job(stage: Stage) -> None:
-    """What shares the process group that the launcher leads belongs to it, though a shell is its parent."""
-    script = f"set -m\n{shlex.join(stage.server('a'))} | {shlex.join(stage.program('filter'))} &\nwait\n"
+def test_what_a_shell_pipes_a_launch_into_is_no_member(stage: Stage) -> None:
+    """By job control the launcher leads the process group of its pipeline: tee there belongs to it, the user's own
+    program, child of the living shell, does not."""
+    words = [stage.server("a"), ["tee", "/dev/null"], stage.program("filter")]
+    script = f"set -m\n{' | '.join(map(shlex.join, words))} &\nwait\n"
     stage.script(script, stdout=subprocess.DEVNULL)
     server, reader = stage.wait_for("a"), stage.wait_for("filter")
-    assert pids(find_launch(server.pid)) >= server.pids | reader.pids
+    launch = find_launch(server.pid)
+    assert pids(launch) >= server.pids
+    assert "tee /dev/null" in {one.title for one in launch.processes}
+    assert not pids(launch) & reader.pids
 
 
 def test_without_a_pid_the_only_launch_is_taken(stage: Stage) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hangdoc.errors import HangdocError
 from hangdoc.launch.find import find_launch
-from tests.unit.launch.stage import TP2, Actor, Stage
+from tests.unit.launch.stage import PATIENTS, TP2, Actor, Stage
 
 
 def pids(pid: int) -> set[int]:
@@ -114,11 +116,73 @@ def test_an_orphan_that_shares_a_pipe_with_a_live_launch_belongs_to_it(stage: St
     children = {name: {**child, "inherit": [writer]} for name, child in children.items()}
     server = stage.run(stage.server("a", children), "a", pass_fds=[writer])
     other = stage.run(stage.server("b"), "b")
-    launch = find_launch(server.children["tp2"])
     os.close(reader)
     os.close(writer)
+    launch = find_launch(server.children["tp2"])
     assert {p.key.pid for p in launch.processes} == server.pids
     assert pids(other.pid) == other.pids
+
+
+def test_a_pipe_from_above_a_launch_makes_no_member(stage: Stage) -> None:
+    """Who started the launch holds the pipe, too: an orphan that has it may be of another launch of that one."""
+    reader, writer = os.pipe()
+    os.set_inheritable(writer, True)
+    children = {**TP2, "tp2": {"argv": ["sglang::scheduler_TP2"], "daemon": True, "own_session": True}}
+    children = {name: {**child, "inherit": [writer]} for name, child in children.items()}
+    server = stage.run(stage.server("a", children), "a", pass_fds=[writer])
+    lost = server.children["tp2"]
+    try:
+        assert pids(lost) == {lost}
+        assert pids(server.pid) == server.pids - {lost}
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+RANKS = {
+    name: {"argv": [title], "spawn": True}
+    for name, title in (("tp0", "sglang::scheduler_TP0"), ("tp1", "sglang::scheduler_TP1"))
+}
+RENAMED = tuple(f"driver.{server}.{rank}.renamed" for server in "ab" for rank in RANKS)
+
+
+def test_a_driver_s_other_server_is_no_part_of_what_one_left(stage: Stage) -> None:
+    """A living driver has spawned two servers; one is dead: its ranks are a launch, and the other server's another,
+    though all of them hold the pipe to the driver's resource tracker."""
+    servers = {name: {"children": RANKS} for name in "ab"}
+    driver = stage.run(stage.program("driver", {n: {"spawn": True, **one} for n, one in servers.items()}), "driver")
+    for name in ("driver.a", "driver.b", *RENAMED):
+        stage.wait_for(name)
+    first, second = stage.wait_for("driver.a"), stage.wait_for("driver.b")
+    stage.end(first.pid)
+    assert pids(first.children["tp0"]) == left(first)
+    assert pids(second.children["tp0"]) == second.pids
+    assert pids(second.pid) == second.pids
+    assert driver.pid not in pids(first.children["tp1"])
+
+
+def notebook(stage: Stage, children: dict[str, Any]) -> Actor:
+    """A living notebook kernel that has started these engine processes."""
+    shutil.copy(PATIENTS / "program.py", stage.directory / "ipykernel_launcher")
+    command = stage.program("kernel", children)
+    return stage.run([*command[:-2], str(stage.directory / "ipykernel_launcher")], "kernel")
+
+
+def test_a_notebook_s_other_engine_is_another_launch(stage: Stage) -> None:
+    """A notebook runs SGLang and vLLM: naming one's rank gives that engine's processes, neither the notebook's tracker
+    nor the other engine's."""
+    children = {**TP2, "core": {"argv": ["VLLM::EngineCore_0"]}, "pool": {"spawn": True}}
+    kernel = notebook(stage, children)
+    ours = {kernel.children[name] for name in TP2}
+    assert pids(kernel.children["tp1"]) == ours
+    assert pids(kernel.children["core"]) == {kernel.children["core"]}
+
+
+def test_two_engines_of_a_notebook_are_not_joined(stage: Stage) -> None:
+    """Two SGLang engines in one living notebook cannot be told apart: every process stands alone."""
+    kernel = notebook(stage, {**TP2, "other": {"argv": ["sglang::scheduler_TP0"]}})
+    for pid in kernel.children.values():
+        assert pids(pid) == {pid}
 
 
 def test_the_script_of_a_dead_launcher_leads_to_the_orphans(stage: Stage) -> None:

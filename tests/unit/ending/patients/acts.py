@@ -209,6 +209,30 @@ def leaves_a_listener():
     stay()
 
 
+def leaves_a_fork():
+    """A fork in a session of its own that keeps the command line."""
+
+    def lost():
+        os.setsid()
+        tell("lost")
+        stay()
+
+    fork(lost)
+    launcher(stay)
+
+
+def two_engines():
+    """Two ranks of the same name."""
+
+    def other():
+        title("sglang::scheduler_TP0")
+        tell("other")
+        stay()
+
+    fork(other)
+    launcher(stay, stay)
+
+
 def private_pipe():
     """Executed by a double fork into a session of its own, with an end of a pipe that a rank made."""
     launcher(send_helper)

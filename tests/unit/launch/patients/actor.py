@@ -37,7 +37,7 @@ def rename(title):
 def spawned(plan, name, child):
     """The body of a child of the real multiprocessing: its title comes when the test says so."""
     lifeline = os.open(plan["lifeline"], os.O_RDONLY)
-    pids = {below: start(plan, one) for below, one in child.get("children", {}).items()}
+    pids = start_all({**plan, "name": f"{plan['name']}.{name}"}, child.get("children", {}))
     tell(plan, {"name": f"{plan['name']}.{name}", "pid": os.getpid(), "children": pids})
     if "argv" not in child:
         stay(lifeline)
@@ -46,6 +46,18 @@ def spawned(plan, name, child):
     rename(child["argv"][0])
     tell(plan, {"name": f"{plan['name']}.{name}.renamed", "pid": os.getpid()})
     stay(lifeline)
+
+
+def start_all(plan, children):
+    """Start children, those that are to be spawned by the real multiprocessing; returns their pids by name."""
+    pids = {name: start(plan, child) for name, child in children.items() if not child.get("spawn")}
+    context = multiprocessing.get_context("spawn")
+    for name, child in children.items():
+        if child.get("spawn"):
+            process = context.Process(target=spawned, args=(plan, name, child), daemon=False)
+            process.start()
+            pids[name] = process.pid
+    return pids
 
 
 def start(plan, child):
@@ -79,14 +91,7 @@ def become(plan, child, writer):
 def main():
     plan = json.loads(Path(os.environ["HANGDOC_PLAN"]).read_text())
     lifeline = os.open(plan["lifeline"], os.O_RDONLY)
-    children = plan["children"]
-    pids = {name: start(plan, child) for name, child in children.items() if not child.get("spawn")}
-    context = multiprocessing.get_context("spawn")
-    for name, child in children.items():
-        if child.get("spawn"):
-            process = context.Process(target=spawned, args=(plan, name, child), daemon=False)
-            process.start()
-            pids[name] = process.pid
+    pids = start_all(plan, plan["children"])
     tell(plan, {"name": plan["name"], "pid": os.getpid(), "children": pids})
     stay(lifeline)
 
