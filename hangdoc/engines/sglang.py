@@ -52,8 +52,7 @@ def _line(
     return LogLine(name, kind, re.compile(pattern), text, phase, since, until)
 
 
-# What SIGCHLD's handler says: 0.4.4 to 0.4.6 "with an exit code 9", later "with exitcode=9". It prints what waitpid
-# returned: the signal, 128 more with a core dump, or the exit code times 256, which may be that of any small helper.
+# SIGCHLD's handler, 0.4.4 on, prints what waitpid returned: the signal, 128 more with a core, or exit code * 256.
 CHILDREN = (
     *(
         failure(
