@@ -169,7 +169,24 @@ def _since_ready(log: LogState) -> str:
         return f" and was told to end{open_ones}; a log alone does not tell whether it ends"
     if log.refused:
         return f", but {refused_words(log.refused[-1])}: a log alone does not tell why"
+    if (stood := _without_tokens(log)) is not None:
+        return stood
     return "; a log alone does not tell whether it still answers"
+
+
+LONG_WITHOUT_TOKENS_S = 60.0
+"""Requests that run without one token for so long are told. Arbitrary: long prompts take seconds."""
+
+
+def _without_tokens(log: LogState) -> str | None:
+    """Return for how long requests ran at the log's end without a token, by what vLLM prints each 10 s."""
+    done = [one.offset for one in log.endless if one.name in {"throughput", "throughput-idle", "generate-done"}]
+    stood = [one for one in log.endless if one.name == "throughput-none" and one.offset > max(done, default=-1)]
+    took_s = _value(seconds_between(stood[0].stamp, stood[-1].stamp)) if stood else None
+    if took_s is None or took_s < LONG_WITHOUT_TOKENS_S:
+        return None
+    running = stood[-1].numbers["running"]
+    return f", and at its end {running:.0f} requests ran for {_minutes(took_s)} or more without one token"
 
 
 def _ended(log: LogState, end: LogEvent) -> str:

@@ -78,6 +78,23 @@ COMPLAINTS = (
         r"[Ll]ast enqueued NCCL work: (?P<enqueued>-?\d+), last completed NCCL work: (?P<completed>-?\d+)",
         "last enqueued collective {enqueued}, last completed {completed}",
     ),
+    # ProcessGroupNCCL.cpp 2.3 to 2.8: its watchdog does not beat for TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC.
+    complaint(
+        "nccl-heartbeat",
+        r"(?:Rank (?P<rank>\d+)\] )?Heartbeat monitor timed out! Process will be terminated",
+        "NCCL's watchdog itself stands still",
+    ),
+    complaint(
+        "nccl-heartbeat",
+        r"(?:Rank (?P<rank>\d+)\] )?ProcessGroupNCCL's watchdog got stuck for (?P<seconds>\d+) seconds",
+        "NCCL's watchdog itself stands still for {seconds} s",
+    ),
+    complaint(
+        "nccl-heartbeat",
+        r"(?:Rank (?P<rank>\d+)\] )?Terminating the process after attempting to dump debug info, "
+        r"due to ProcessGroupNCCL watchdog hang",
+        "NCCL's watchdog itself stands still, and ended its process",
+    ),
     *RAS_LINES,
     complaint(
         "store-barrier",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hangdoc.engines._failures import failure
+from hangdoc.engines._failures import error, failure
 from hangdoc.engines._torch import LINES, complaint, nccl_limits
 from hangdoc.model.engine import Activity, Engine, FrameRule, LogLine, Option, Step, TimeLimit, Title
 from hangdoc.model.log import LogEventKind, Phase
@@ -51,6 +51,25 @@ def _line(
 ) -> LogLine:
     return LogLine(name, kind, re.compile(pattern), text, phase, since, until)
 
+
+# SIGCHLD's handler, 0.4.4 on, prints what waitpid returned: the signal, 128 more with a core, or exit code * 256.
+CHILDREN = (
+    *(
+        failure(
+            "child-signalled",
+            rf"Child process unexpectedly failed with (?:an exit code |exitcode=)(?:-?{number}|{number + 128})\. "
+            r"pid=(?P<pid>\d+)",
+            f"child {{pid}} was ended by signal {number}",
+        )
+        for number in (4, 5, 6, 7, 8, 9, 11, 15)
+    ),
+    error(
+        "child-exited",
+        r"Child process unexpectedly failed with (?:an exit code |exitcode=)(?P<status>(?!0\b|2\b|130\b)-?\d+)\. "
+        r"pid=(?P<pid>\d+)",
+        "child {pid} failed: wait status {status}",
+    ),
+)
 
 # Versions: first and last released wheel that prints a wording; nothing where all do.
 LOG_LINES = (
@@ -211,6 +230,7 @@ LOG_LINES = (
         r"Scheduler or DataParallelController (?P<pid>\d+) terminated with (?P<code>-?\d+)",
         "child {pid} ended with {code}",
     ),
+    *CHILDREN,
     failure("warmup-failed", r"Initialization failed\. warmup error", "warm-up failed", "warmup"),
     failure(
         "warmup-refused",

@@ -84,6 +84,8 @@ def _line(name: str, pattern: str, text: str, phase: Phase = "unknown", kind: Lo
     return LogLine(name, kind, re.compile(pattern), text, phase)
 
 
+_ZERO = r"Avg prompt throughput: 0\.0 tokens/s, Avg generation throughput: 0\.0 tokens/s"
+
 # Wordings of both engine generations; the log's own prefix (level, time, module and line) is off when these are tried.
 # A line that says that something has ended leaves the phase as it is: what comes next says so by itself.
 LOG_LINES = (
@@ -148,6 +150,8 @@ LOG_LINES = (
     _line("http-started", r"^INFO:\s+Started server process \[(?P<pid>\d+)", "Started server process", "warmup"),
     _line("http-listening", r"^INFO:\s+Uvicorn running on|^Starting vLLM (?:API )?server", "Uvicorn running", "warmup"),
     _line("ready", r"^INFO:\s+Application startup complete", "Application startup complete", "ready"),
+    _line("throughput-idle", rf"{_ZERO}.*Running: (?P<running>0) reqs", "no throughput", kind="batch"),
+    _line("throughput-none", rf"{_ZERO}.*Running: (?P<running>\d+) reqs", "no throughput", kind="batch"),
     _line("throughput", r"Avg prompt throughput:.*Running: (?P<running>\d+) reqs", "throughput", kind="batch"),
     _line("generate-done", r'"POST /(?:generate|v1/\S+) HTTP/1.1" 200', "POST 200", kind="batch"),
     _line("request-failed", r'"POST /(?:generate|v1/\S+) HTTP/1.1" (?P<status>[45]\d\d)', "POST failed", kind="batch"),
@@ -180,6 +184,11 @@ LOG_LINES = (
         victim=True,
     ),
     failure("engine-dead", r"EngineDeadError", "the engine is dead", victim=True),
+    # Of V0, 0.6.1 to 0.10: the engine in a process of its own, and a server that waits for its answers.
+    failure("core-died", r"Engine process \(pid (?P<pid>\d+)\) died", "engine process {pid} died"),
+    complaint("no-heartbeat", r"No heartbeat received from MQLLMEngine", "no answer came from the engine"),
+    failure("engine-dead", r"MQLLMEngine is already dead", "the engine is dead", victim=True),
+    complaint("engine-iteration", r"Engine iteration timed out", "the engine timed out"),
     complaint("rpc-timeout", r"TimeoutError: RPC call to \w+ timed out", "the workers did not answer in time"),
     complaint("no-broadcast-block", r"No available shared memory broadcast block found", "no broadcast block for 60 s"),
     *LINES,

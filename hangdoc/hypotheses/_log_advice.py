@@ -20,6 +20,7 @@ COMMANDS = {
     "host-out-of-memory": _KILLER,
     "killed": _KILLER,
     "ended-by-signal": _KILLER,
+    "child-signalled": _KILLER,
     "port-taken": _PORT,
     "shared-memory": "the room: df -h /dev/shm; then docker run --shm-size 16g or --ipc=host",
     "disk-full": "the room: df -h",

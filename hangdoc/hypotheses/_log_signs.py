@@ -13,7 +13,7 @@ from hangdoc.features.outputs import HARD_WATCHDOG, LogState
 from hangdoc.features.startup import Rank
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.model.diagnosis import Culprit
-from hangdoc.model.log import LogEvent
+from hangdoc.model.log import REVIEWS, LogEvent
 from hangdoc.model.reading import Known, Missing
 
 LOST_BY_RAS = frozenset({"ras-dead", "ras-error"})
@@ -26,9 +26,13 @@ WATCHDOGS = LOST_BY_RAS | {
     "gloo-timeout",
     "store-timeout",
     "rpc-timeout",
+    "nccl-heartbeat",
+    "no-heartbeat",
+    "engine-iteration",
 }
 """Complaints of somebody who measured that nothing moved: 300 s without a batch, 600 s to 30 min for a peer, 40 s (to
-vLLM 0.8) or 300 s for a step of the workers."""
+vLLM 0.8) or 300 s for a step of the workers, 10 s for a beat of vLLM 0's engine and 60 s for its iteration, 480 s for
+NCCL's watchdog itself."""
 
 
 def log_is_all(case: Case) -> Outcome:
@@ -43,7 +47,17 @@ def failures(features: Features) -> tuple[LogEvent, ...]:
     if isinstance(features.log, Missing):
         return ()
     crashes = [event for event in features.log.value.crashes if event.kind == "crash"]
-    return tuple(sorted((*crashes, *features.log.value.errors), key=lambda event: event.offset))
+    found = sorted((*crashes, *features.log.value.errors), key=lambda event: event.offset)
+    ends = [event.offset for event in found if event.name in _ENDS_ITSELF]
+    return tuple(replace(one, victim=True) if _is_own_end(one, ends) else one for one in found)
+
+
+_ENDS_ITSELF = frozenset({"child-failed", "sigquit"})
+"""After these SGLang ends its whole tree, itself included, with signal 9: its shell then prints "Killed"."""
+
+
+def _is_own_end(event: LogEvent, ends: list[int]) -> bool:
+    return event.name == "killed" and any(at < event.offset for at in ends)
 
 
 @lru_cache(maxsize=2)
@@ -134,6 +148,7 @@ _NOTICES = frozenset(
         "engine-core",
         "subprocess-crashed",
         "child-ended",
+        "child-exited",
         "worker-exit",
         "exit-code",
         "worker-died",
@@ -196,6 +211,7 @@ def goes_on_after(features: Features, event: LogEvent) -> LogEvent | None:
         return None
     later = [one for one in _work(features.log.value) if one.offset > event.offset and _near(event, one)]
     served = [one for one in later if one.kind == "batch" or one.phase == "ready"]
+    served = [one for one in served if one.name not in _NO_WORK]
     if event.kind != "error" and event.name not in _SURVIVED_BY_ANSWERS:
         served = [one for one in served if one.name != "request-failed"]
     settled = [one for one in served if _settled(event, one)]
@@ -238,7 +254,7 @@ _IN_FRONT = ("DetokenizerManager ", "TokenizerManager ", "MultiTokenizerRouter "
 
 def _settled(event: LogEvent, later: LogEvent) -> bool:
     gap = seconds_between(event.stamp, later.stamp)
-    return isinstance(gap, Known) and gap.value > SETTLED_S
+    return isinstance(gap, Known) and gap.value > (LOOKS_BACK_S if later.name in REVIEWS else SETTLED_S)
 
 
 def _everybody_stepped(event: LogEvent, later: list[LogEvent], features: Features) -> LogEvent | None:
@@ -264,6 +280,13 @@ def _stepping(features: Features) -> frozenset[Rank]:
 
 SETTLED_S = 5.0
 """Seconds after a failure in which lines of those who are not hit by it yet still come. Arbitrary: two batches."""
+
+_NO_WORK = frozenset({"throughput-idle", "throughput-none"})
+"""Looks back of vLLM's in whose time not one token came."""
+
+LOOKS_BACK_S = 20.0
+"""Seconds after a failure from which on what was done before does not explain a throughput any more: vLLM prints one
+each 10 s (VLLM_LOG_STATS_INTERVAL), of the time since the one before. Arbitrary: twice that."""
 
 _SURVIVED_BY_ANSWERS = frozenset({"out-of-memory"})
 """Failures that servers catch: a request of theirs is refused, and the next one is answered."""

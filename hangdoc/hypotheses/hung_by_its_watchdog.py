@@ -60,14 +60,18 @@ def _only_a_soft_one(case: Case) -> Outcome:
     """Only a watchdog fired that a slow step sets off as well: the soft one, or the limit of a call to the workers."""
     if _is_soft(logs.watchdogs(case.features)):
         return Present("only the soft watchdog fired, which a slow step sets off as well")
-    if all(event.name == "rpc-timeout" for event in logs.watchdogs(case.features)):
-        return Present("the workers had 40 to 300 s for a step, and a first one that compiles may take longer")
+    if all(event.name in _SHORT for event in logs.watchdogs(case.features)):
+        return Present("it had 10 to 300 s for a step, and a first one that compiles may take longer")
     return Absent("it is a watchdog that ends the server")
+
+
+_SHORT = frozenset({"rpc-timeout", "no-heartbeat", "engine-iteration"})
+"""Limits of vLLM that a step which only takes long may pass."""
 
 
 def _culprits(case: Case) -> tuple[Culprit, ...]:
     """Return who is lost, behind by the counts of collectives, holds another batch, or stands elsewhere."""
-    if blamed := (_lost(case) or logs.behind(case.features)[0])[:MOST_BLAMED]:
+    if blamed := (_lost(case) or logs.behind(case.features)[0] or _stuck(case))[:MOST_BLAMED]:
         return tuple(culprit for event in blamed for culprit in logs.culprit_of(case.features, event))
     if astray := words.with_another_batch(case):
         return astray
@@ -85,6 +89,13 @@ MOST_BLAMED = 8
 def _lost(case: Case) -> tuple[LogEvent, ...]:
     """Return whom RAS calls dead, or in whom NCCL failed."""
     return tuple(event for event in logs.watchdogs(case.features) if event.name in logs.LOST_BY_RAS)
+
+
+def _stuck(case: Case) -> tuple[LogEvent, ...]:
+    """Return in whom NCCL's watchdog itself was stuck, each rank once."""
+    said = [event for event in logs.watchdogs(case.features) if event.name == "nccl-heartbeat"]
+    ranks = {event.numbers["rank"]: event for event in reversed(said) if "rank" in event.numbers}
+    return tuple(event for event in said if event in ranks.values())
 
 
 def _action(case: Case) -> str:

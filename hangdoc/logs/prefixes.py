@@ -67,6 +67,7 @@ def unwrap(line: str, rank_axis: str) -> Unwrapped:
     >>> unwrap("(WorkerDict pid=77) [rank3]: Killed", "tp")
     Unwrapped(text='Killed', stamp='', rank={'tp': 3}, pid=77, task=-1)
     """
+    line = _unglued(line)
     found = Unwrapped(line)
     if line.startswith('{"'):
         found = _of_docker(line)
@@ -76,6 +77,20 @@ def unwrap(line: str, rank_axis: str) -> Unwrapped:
             break
         found = _merged(found, match, rank_axis)
     return found
+
+
+_GLUED = re.compile(r"(?:it/s|s/it)\](?=\([A-Za-z][\w:. ]{0,80} pid=\d{1,10}\) )")
+"""Where a bar ends and a line of another process begins: a bar has no line end, and vLLM's processes share a file."""
+
+
+def _unglued(line: str) -> str:
+    """Return the line that another process wrote behind a bar of tqdm; any other line as it is."""
+    if "](" not in line:
+        return line
+    last = 0
+    for match in _GLUED.finditer(line):
+        last = match.end()
+    return line[last:]
 
 
 def _wrapper(text: str) -> re.Match[str] | None:

@@ -28,7 +28,7 @@ LogEventKind: TypeAlias = Literal["milestone", "crash", "error", "watchdog", "ba
 HEALTH_CHECKS = frozenset({"health-answered", "health-refused"})
 """Names of lines by which a server answers whether it is well: no work of its own, so that they are no progress."""
 
-REVIEWS = frozenset({"throughput"})
+REVIEWS = frozenset({"throughput", "throughput-idle", "throughput-none"})
 """Names of lines that say what was done in the seconds before them: of work, but not that it still goes on. vLLM's API
 server prints one each 10 s (VLLM_LOG_STATS_INTERVAL), and the first one after a standstill tells of the time before."""
 
