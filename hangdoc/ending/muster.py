@@ -52,6 +52,7 @@ class Muster:
         self._traits = replace(traits, cgroup_doubt=traits.cgroup_doubt or GROUP_MEANWHILE, is_alone=False)
         self._seen = frozenset(forest.table)
         self._judged = {entry.key for entry in forest.table.values()}
+        self._untied: set[ProcessKey] = set()
         self._setting = Setting(None, roll.launch.engine, roll.launch.settings, forest.proc)
         self._groups: dict[int, ProcessKey] = {}
         self.gone_before: list[Member] = []
@@ -116,6 +117,8 @@ class Muster:
                 lambda one: self._weigh(one, forest),
                 lambda one: one.pid in held and held[one.pid].handle.is_there,
             )
+            # Weighed as a whole, while it was there, and found to be somebody else's: its end is nothing to us.
+            self._untied |= {one.entry.key for pid, one in held.items() if pid not in reasons and one.handle.is_there}
             found = [one for pid, because in reasons.items() if (one := self._admit(held.pop(pid, None), because))]
         gone = [one for one in strangers if one.pid not in reasons and self._was_like_us(one, forest)]
         self._judged.update(one.key for one in gone)
@@ -245,7 +248,7 @@ class Muster:
         """Say whether a process that has ended since it was listed may have been of the launch: nobody can tell now."""
         is_alike = bool(entry.argv) and entry.argv in {one.entry.argv for one in self.members.values()}
         is_engines = entry.sighting.is_titled and entry.sighting.engine == self._setting.engine
-        if not (is_alike or is_engines) or forest.parent(entry) is not None:
+        if entry.key in self._untied or not (is_alike or is_engines) or forest.parent(entry) is not None:
             return False
         return not lives(self._proc, entry.key)  # a zombie that its adopter buries late has ended, too
 
