@@ -58,7 +58,9 @@ def supervisors(forest: Forest, top: Entry) -> tuple[Supervisor, ...]:
         found += [named] if named is not None else []
     elif (script := _looping(forest, parent)) is not None:
         name = f"script with a loop ({shown(script.title)})"
-        found.append(Supervisor(name, script.pid, f"kill {script.pid}", loops=script.key))
+        # Who calls hangdoc knows what comes after it: his loop is no reason to doubt the end.
+        loops = None if script.pid in forest.never else script.key
+        found.append(Supervisor(name, script.pid, f"kill {script.pid}", loops=loops))
     unit = service_of(control_group(forest.proc, top.pid))
     if unit and not any(unit.startswith(one) for one in AMONG_SERVICES):
         user = " --user" if USER_UNIT.search(control_group(forest.proc, top.pid)) else ""
