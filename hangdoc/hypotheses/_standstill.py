@@ -6,23 +6,27 @@ from collections.abc import Iterable, Iterator
 
 from hangdoc.features.activity import waiting
 from hangdoc.features.features import Features, Member
-from hangdoc.features.launch_waits import joins_a_thread, standing_lock_edges
+from hangdoc.features.launch_waits import joins_a_thread, standing_lock_edges, worker_tids
 from hangdoc.features.waits import ENDED, leads_to, starts_at
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._chains import member_of
+from hangdoc.hypotheses._plumbing import is_plumbing
 from hangdoc.hypotheses._stops import is_stopped
-from hangdoc.hypotheses._waits import TIMERS, handler_of, place
+from hangdoc.hypotheses._waits import ORDERS, TIMERS, handler_of, place
 from hangdoc.hypotheses.blocked_in_host_collective import LONG_SLEEP_S
 from hangdoc.model.link import Link
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Known, Missing
 
 
-def may_go_on(features: Features, start: Iterable[ProcessKey], standing: Iterable[ProcessKey] = ()) -> str | None:
+def may_go_on(
+    features: Features, start: Iterable[ProcessKey], standing: Iterable[ProcessKey] = (), *, by_order: bool = False
+) -> str | None:
     """Return who may go on, of processes and of all they wait for, as a sentence; None when nobody ever will.
 
     Nobody will when every thread waits without a time limit for another of them, or is stopped or dead. standing: those
-    that are known to stand. What was not read may go on.
+    that are known to stand. What was not read may go on. by_order: so may who rests until it is told to go on, by a
+    signal that it handles, or in the wait of a library as one without work.
     """
     seen, left = set(standing), list(start)
     while left:
@@ -33,10 +37,29 @@ def may_go_on(features: Features, start: Iterable[ProcessKey], standing: Iterabl
         member = features.members.get(key)
         if member is None:
             return f"pid {key.pid}, outside the launch, may go on"
-        found = process_may_go_on(features, member)
+        found = (_waits_for_orders(features, member) if by_order else None) or process_may_go_on(features, member)
         if isinstance(found, str):
             return found
         left += found
+    return None
+
+
+def _waits_for_orders(features: Features, member: Member) -> str | None:
+    """Say that a process rests until it is told to go on: it may have nothing to do."""
+    if signs.is_zombie(member) or is_stopped(member):
+        return None
+    name = signs.name_of(member.process)
+    if (number := handler_of(member, ORDERS)) is not None and not signs.is_server(features):
+        return f"a handler of {name} for signal {number} may go on"
+    for tid in sorted(worker_tids(member)):
+        sleep = waiting(member, tid)
+        if isinstance(sleep, Known) and sleep.value is not None and sleep.value.call == "sleep":
+            return f"{name} only sleeps ({place(member, tid)})"
+    wait, main = waiting(member, member.key.pid), member.main
+    if not isinstance(wait, Known) or wait.value is None or not wait.value.is_parked:
+        return None
+    if isinstance(main, Missing) or main.value.leaf is None or is_plumbing(main.value.leaf):
+        return f"{name} may have nothing to do ({place(member, member.key.pid)})"
     return None
 
 

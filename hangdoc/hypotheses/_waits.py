@@ -185,3 +185,18 @@ def handler_of(member: Member, signals: frozenset[int]) -> int | None:
     readings = member.waits.value if isinstance(member.waits, Known) else ()
     caught = readings[-1].caught_signals if readings else 0
     return next((number for number in sorted(signals) if caught >> (number - 1) & 1), None)
+
+
+def timer_of_its_own(member: Member, features: Features) -> str | None:
+    """Say that a handler of its own may end a member's wait, or that this is not known; None when none may.
+
+    A timer (SIGALRM) or a word of another process breaks off any wait of a program that has a handler for it. Not
+    asked of a server that is known: its handlers are known to write a trace or to end it.
+    """
+    if signs.is_server(features):
+        return None
+    name = signs.name_of(member.process)
+    if isinstance(member.waits, Missing):
+        return f"whether {name} has a handler of its own that may end the wait"
+    number = handler_of(member, TIMERS)
+    return None if number is None else f"a handler of its own for signal {number} may end the wait of {name}"

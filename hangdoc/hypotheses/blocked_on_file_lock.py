@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
-from hangdoc.features.activity import waiting
 from hangdoc.hypotheses import _file_locks as locks
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._chains import culprit_at, end_name, who_moves
-from hangdoc.hypotheses.blocked_in_host_collective import LONG_SLEEP_S
+from hangdoc.hypotheses._standstill import may_go_on
+from hangdoc.hypotheses._waits import timer_of_its_own
 from hangdoc.model.diagnosis import Culprit, Wait, WaitEnd
 from hangdoc.model.link import LinkEnd
-from hangdoc.model.reading import Known, Missing
+from hangdoc.model.reading import Missing
 
 
 def _waits_for_a_file_lock(case: Case) -> Outcome:
@@ -26,36 +26,32 @@ def _waits_for_a_file_lock(case: Case) -> Outcome:
     return Present(f"{asks.because}, which {locks.held_by(case)}")
 
 
-def _holder_stands_still(case: Case) -> Outcome:
-    """Whoever holds the lock, and all its children, used no CPU between two readings some seconds apart.
+def _holder_cannot_move(case: Case) -> Outcome:
+    """Whoever holds the lock can never let go of it by itself: it is stopped, or all it waits for stands as well.
 
-    Fails for a holder that only waits for a slow disk or network: it may still be on its way.
+    A holder that only sleeps is no proof: a server whose workers take turns to accept, a leader with a standby and a
+    job that waits for its next file all hold a lock for hours. One outside the launch has to be stopped.
     """
+    if (handler := timer_of_its_own(case.patient, case.features)) is not None:
+        return Unread(handler)
     work = locks.work_of_holders(case)
     if isinstance(work, Missing):
         return Unread(work.detail)
     for end, ticks in work.value:
         if ticks:
-            name = end_name(case.features, end)
-            return Unread(f"{name} is at work: it may release the lock when it is done")
-        if _goes_on_by_itself(case, end):
-            return Unread(f"{end_name(case.features, end)} sleeps, or may do so, and may go on when it wakes")
-    return Present("whoever holds the lock used no CPU, and none of its children did")
+            return Unread(f"{end_name(case.features, end)} is at work: it may release the lock when it is done")
+    for end in locks.holders_of(case):
+        moves = _may_let_go(case, end)
+        if moves is not None:
+            return Unread(f"{end_name(case.features, end)} may let go of the lock by itself: {moves}")
+    return Present("whoever holds the lock can never let go of it: it is stopped, or waits for somebody who stands")
 
 
-def _goes_on_by_itself(case: Case, end: LinkEnd) -> bool:
-    """Tell whether a holder sleeps for a while; of one outside, whether any thread of it may go on by itself.
-
-    A server that is known does not wait its turn: whoever holds up its start is worth looking at.
-    """
-    holder = case.features.members.get(end.process)
-    if holder is None:
-        stands = end.stopped or end.rests is False or signs.is_server(case.features)
-        return not stands
-    wait = waiting(holder, holder.key.pid)
-    if not isinstance(wait, Known) or wait.value is None:
-        return False
-    return wait.value.call == "sleep" and (wait.value.sleep_left_s or 0.0) <= LONG_SLEEP_S
+def _may_let_go(case: Case, end: LinkEnd) -> str | None:
+    """Say why a holder may go on by itself; None when it cannot."""
+    if end.process in case.features.members:
+        return may_go_on(case.features, (end.process,), (case.patient.key,), by_order=True)
+    return None if end.stopped else "it is outside the launch and only rests; a longer look would tell"
 
 
 def _culprits(case: Case) -> tuple[Culprit, ...]:
@@ -96,11 +92,11 @@ HYPOTHESIS = Hypothesis(
     essential=(
         _waits_for_a_file_lock,
         locks.looks_again_or_sleeps,
-        signs.positive_or_patience(_holder_stands_still),
+        signs.positive_or_patience(_holder_cannot_move),
         signs.nothing_progresses,
         signs.readings_are_steady,
     ),
-    supporting=(_waits_for_a_file_lock, _holder_stands_still),
+    supporting=(_waits_for_a_file_lock, _holder_cannot_move),
     excluding=(signs.nobody_died,),
     headline=lambda case: f"{signs.name_of(case.patient.process)} waits for a file lock that {locks.held_by(case)}.",
     culprits=_culprits,

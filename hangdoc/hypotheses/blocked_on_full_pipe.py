@@ -13,7 +13,7 @@ from hangdoc.features.outputs import OUTPUT_DESCRIPTORS
 from hangdoc.hypotheses import _signs as signs
 from hangdoc.hypotheses._chains import culprit_at, end_name, who_moves
 from hangdoc.hypotheses._standstill import may_go_on, process_may_go_on
-from hangdoc.hypotheses._waits import ORDERS, every_other_thread_is_parked, handler_of, place
+from hangdoc.hypotheses._waits import ORDERS, every_other_thread_is_parked, handler_of, place, timer_of_its_own
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.link import Link, LinkEnd
 from hangdoc.model.reading import Known, Missing, Reading
@@ -160,6 +160,8 @@ def _no_reader_goes_on(case: Case) -> Outcome:
     """
     if signs.is_server(case.features):
         return Present("a rank of the server cannot write")
+    if (handler := timer_of_its_own(case.patient, case.features)) is not None:
+        return Unread(handler)
     link = _link(case)
     if isinstance(link, Missing):
         return Unread.of(link, "who has the reading end of the pipe open")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from hangdoc.criteria import Absent, Case, Hypothesis, Outcome, Present, Unread
 from hangdoc.features.activity import waiting
-from hangdoc.features.features import Member, is_tracker
+from hangdoc.features.edges import Edge
+from hangdoc.features.features import Features, Member, is_tracker
 from hangdoc.features.frames import bare_name
 from hangdoc.features.launch_waits import latest_edges, standing_graph, waits_in_shared_memory, woken_from_outside
 from hangdoc.features.waits import starts_at
 from hangdoc.hypotheses import _signs as signs
-from hangdoc.hypotheses._chains import thread_of
+from hangdoc.hypotheses._chains import member_of, thread_of
 from hangdoc.hypotheses._stops import STOPPED_STATES, freezer_of
-from hangdoc.hypotheses._waits import ORDERS, every_other_thread_is_parked, handler_of
+from hangdoc.hypotheses._waits import ORDERS, every_other_thread_is_parked, handler_of, timer_of_its_own
 from hangdoc.model.diagnosis import Culprit
 from hangdoc.model.reading import Known, Missing
 from hangdoc.model.stack import Stack
@@ -52,9 +53,8 @@ def _who_misses_it(case: Case, living: list[Member]) -> Outcome:
         if member.key != case.patient.key and _waits_for_all(member):
             return Present(f"{signs.name_of(member.process)} waits where every rank has to come")
     edges = [edge for edge in latest_edges(features) if edge.to_pid == case.patient.key.pid != edge.from_pid]
-    for edge in edges:
-        if not edge.weak:
-            return Present(f"{thread_of(features, starts_at(edge))} waits for it ({edge.through})")
+    if (waits := _waits_for_it(features, [edge for edge in edges if not edge.weak])) is not None:
+        return waits
     if _lacks_in_a_barrier(case, living):
         return Present(f"all others but their parent are in one barrier, which {_ONE_MORE_THERE}")
     for member in living:
@@ -65,6 +65,18 @@ def _who_misses_it(case: Case, living: list[Member]) -> Outcome:
         accepts = f"{signs.name_of(waiter.process)}, for which others wait, waits for one more to connect"
         return Unread(f"whether {name}, which is {what}, is the one: {accepts}, and one may not be started yet")
     return Unread(f"whether anybody needs {name}, which is {what}: no wait leads to it for certain")
+
+
+def _waits_for_it(features: Features, edges: list[Edge]) -> Present | Unread | None:
+    """Return whose wait leads to it; one that a handler of the waiter's own may end leaves it open."""
+    handler: str | None = None
+    for edge in edges:
+        waiter = member_of(features, edge.from_pid)
+        own = None if waiter is None else timer_of_its_own(waiter, features)
+        handler = handler or own
+        if own is None:
+            return Present(f"{thread_of(features, starts_at(edge))} waits for it ({edge.through})")
+    return None if handler is None else Unread(handler)
 
 
 def _lacks_in_a_barrier(case: Case, living: list[Member]) -> bool:

@@ -25,8 +25,9 @@ import fcntl
 lock = open(sys.argv[1] + "/lock", "w")
 fcntl.{call}(lock, fcntl.LOCK_EX)
 open(sys.argv[1] + "/word", "w").close()
-while True: signal.pause()
+while True: os.kill(os.getpid(), signal.SIGSTOP)
 """
+"""Takes the lock, says so, and is stopped: one that only rests might let go of it."""
 SENDER = """
 import socket, time
 server = socket.create_server(("127.0.0.1", 0))

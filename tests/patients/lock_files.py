@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -53,14 +55,14 @@ def lock_file_left_behind(stage: Stage) -> None:
 
 
 @patient("blocked", parts=("launcher", "rank0", "rank1", "builder"), culprit="builder")
-def lock_file_held_by_who_sleeps(stage: Stage) -> None:
-    """A builder of the launch holds the lock file and sleeps for ever; rank 1 polls for it, rank 0 waits for rank 1."""
+def lock_file_held_by_who_is_stopped(stage: Stage) -> None:
+    """A builder of the launch holds the lock file and is stopped; rank 1 polls for it, rank 0 waits for rank 1."""
 
     def build(stage: Stage) -> None:
         held = baton(stage.folder)
         held.try_acquire()
         stage.arrive("builder")
-        time.sleep(10**6)
+        os.kill(os.getpid(), signal.SIGSTOP)
 
     _with_builder(stage, build)
 
