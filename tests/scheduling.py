@@ -26,10 +26,10 @@ class Act(enum.IntEnum):
     """Alone: the ward fills all cores by itself, and a core that somebody else has makes its patients inconclusive."""
 
     SERVERS = 2
-    """Real servers; no more at a time than two start while one is looked at."""
+    """Real servers, one after the other: some of their tests end launches."""
 
 
-MOST_WORKERS = {Act.PATIENTS: 1, Act.SERVERS: 3}
+MOST_WORKERS = {Act.PATIENTS: 1, Act.SERVERS: 1}
 
 
 class Place(NamedTuple):
@@ -43,16 +43,14 @@ LIVE_TESTS = re.compile(rf"tests/({'|'.join(LIVE)})/")
 
 RULES = (
     (r"tests/patients/test_patients\.py", Act.PATIENTS, "the ward"),
+    # These end launches, and whatever appears and ends meanwhile on this machine may be of theirs.
+    (r"tests/unit/(ending|launch|relaunch)/", Act.PATIENTS, "the stage"),
     (r"tests/capture/test_launches\.py::\w+\[(.*)\]", Act.SERVERS, r"capture \1"),
     (r"(tests/capture/test_faults\.py.*)", Act.SERVERS, r"\1"),
     (r"tests/(torchrun/|sglang/test_(relaunch|unattended))", Act.SERVERS, "servers of their own"),
     (r"tests/sglang/", Act.SERVERS, "servers of the deck, in the order of their cases"),
     (r"tests/packaging/", Act.SMALL, "the wheel"),
-    # Whoever is in an inner pid namespace may share /dev/shm: nothing there is removed then, whoever's launch ends.
-    (r"tests/unit/ending/test_(namespaces|remains)\.py(?!.*reused_pid)", Act.SMALL, "pid namespaces"),
     (r".*(another_pid_namespace|target_in_a_container)", Act.SMALL, "pid namespaces"),
-    # Who hands over faster than a look takes is hard enough to see without another one of his kind.
-    (r"tests/unit/ending/test_adversaries\.py::\w*(multiply|hands_over|cannot_be_held)", Act.SMALL, "relays"),
     # These mostly wait, each by itself.
     (rf"({LIVE_TESTS.pattern}.*)", Act.SMALL, r"\1"),
     (r"(.*?)(::|$)", Act.SMALL, r"\1"),
