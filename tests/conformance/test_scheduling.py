@@ -72,7 +72,7 @@ def test_a_worker_that_dies_costs_the_test_that_it_was_at(tmp_path: Path) -> Non
 
 
 def test_what_shares_something_dear_goes_together() -> None:
-    """The launches of a case, all that ends launches and what a file has made are one unit; a launch of capture is one."""
+    """The launches of a case, what ends launches and what a file has made are one unit; a launch of capture, too."""
     tests = [
         "tests/sglang/test_rig.py::test_a[busy-init@0.5.8]",
         "tests/sglang/test_kill_clean.py::test_b[busy-init@0.5.8]",
