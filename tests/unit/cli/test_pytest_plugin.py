@@ -28,9 +28,8 @@ def project(tmp_path: Path) -> Path:
 
 def pytest_in(project: Path, *arguments: str) -> tuple[int, str]:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
-    done = subprocess.run(
-        command, cwd=project, env=environment(), capture_output=True, text=True, timeout=LONGEST_S, check=False
-    )
+    own = {name: value for name, value in environment().items() if name != "PYTEST_ADDOPTS"}
+    done = subprocess.run(command, cwd=project, env=own, capture_output=True, text=True, timeout=LONGEST_S, check=False)
     return done.returncode, done.stdout + done.stderr
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from hangdoc.criteria import Weighed, weigh
 from hangdoc.features.features import features
 from hangdoc.hypotheses.blocked_on_file_lock import HYPOTHESIS as FILE_LOCK
@@ -11,7 +13,7 @@ from hangdoc.hypotheses.deadlock import HYPOTHESIS as DEADLOCK
 from hangdoc.hypotheses.stopped import HYPOTHESIS as STOPPED
 from hangdoc.model.engine import Engine
 from hangdoc.model.fd import OpenFiles
-from hangdoc.model.link import Link, Links
+from hangdoc.model.link import Link, LinkEnd, Links
 from hangdoc.model.process import ProcessKey
 from hangdoc.model.reading import Known, Missing
 from hangdoc.model.snapshot import Payload
@@ -84,17 +86,25 @@ def test_an_unread_member_leaves_it_open() -> None:
     assert weighed(DEADLOCK, without_gpu(still(*[refused] * 4))).grade == "undetermined"
 
 
-def locked(ticks: int, pid: int = 999) -> Given:
+def locked(ticks: int, pid: int = 999, *, stopped: bool = False) -> Given:
     wait = link(101, pid, through="file-lock", member=pid != 999, ticks=ticks)
+    if stopped:
+        holder = LinkEnd(ProcessKey(pid, 1), False, None, False, "python", ticks, stopped=True, rests=False)
+        wait = replace(wait, ends=Known((holder,)))
     return {LAUNCHER: links(link(100, 101)), RANK: links(wait)}
 
 
 def test_who_holds_the_lock_is_the_culprit() -> None:
-    """An unrelated process that holds the lock and does nothing is named, as one outside the launch."""
-    found = weighed(FILE_LOCK, without_gpu(still(*[locked(7)] * 4)))
+    """An unrelated process that holds the lock and is stopped is named, as one outside the launch."""
+    found = weighed(FILE_LOCK, without_gpu(still(*[locked(7, stopped=True)] * 4)))
     assert found.grade == "confirmed"
     ((pid, outside),) = [(one.pid, one.outside) for one in found.culprits]
     assert (pid, outside) == (999, True)
+
+
+def test_a_holder_that_only_sleeps_may_release_it() -> None:
+    """Nothing says that an unrelated process that holds the lock and does nothing will never go on: undetermined."""
+    assert weighed(FILE_LOCK, without_gpu(still(*[locked(7)] * 4))).grade == "undetermined"
 
 
 def test_a_holder_at_work_may_release_it() -> None:
