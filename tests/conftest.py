@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,10 @@ HERE = Path(__file__).parent
 
 NOT_TO_BE_HAD = "cannot be had here: "
 """How the reason of a skip begins that may stand under CI too: the kernel or container lacks it, no tool would help."""
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    # A shell's background job ignores it, and so would every program that a test starts and interrupts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("hangdoc", deadline=None, derandomize=UNDER_CI)
 settings.load_profile("hangdoc")
