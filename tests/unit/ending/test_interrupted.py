@@ -87,7 +87,10 @@ def test_a_signal_during_the_imports_is_declining(number: signal.Signals) -> Non
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environment()) as started:
         assert started.stdout is not None
-        assert started.stdout.read(1) == b"x"
-        started.send_signal(number)
-        _, err = started.communicate(timeout=LONGEST_S)
+        try:
+            assert started.stdout.read(1) == b"x"
+            started.send_signal(number)
+            _, err = started.communicate(timeout=LONGEST_S)
+        finally:
+            started.kill()
     assert (started.returncode, err) == (2, b"hangdoc: interrupted. Nothing was touched.\n")
