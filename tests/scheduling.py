@@ -43,6 +43,8 @@ LIVE_TESTS = re.compile(rf"tests/({'|'.join(LIVE)})/")
 
 RULES = (
     (r"tests/patients/test_patients\.py", Act.PATIENTS, "the ward"),
+    # In a pid namespace of their own they see nobody else's.
+    (r"(tests/unit/ending/test_namespaces\.py.*reused_pid.*)", Act.SMALL, r"\1"),
     # These end launches, and whatever appears and ends meanwhile on this machine may be of theirs.
     (r"tests/unit/(ending|launch|relaunch)/", Act.PATIENTS, "the stage"),
     (r"tests/capture/test_launches\.py::\w+\[(.*)\]", Act.SERVERS, r"capture \1"),
